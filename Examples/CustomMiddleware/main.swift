@@ -90,7 +90,7 @@ func download(
     for url in urls {
         let id = try await Builder(url).prepare(in: downloader)
         guard let info = await downloader.messager.finished(id), info.state == .complete else {
-            let error = await downloader.messager.error(.id(id))
+            let error = await downloader.messager.error(id)
             print("failed    \(url): \(error?.code.rawValue ?? "unknown"): \(error?.message ?? "")")
             failures += 1
             continue

@@ -14,7 +14,7 @@ guard let folder = arguments.first.map({ URL(fileURLWithPath: $0) }), arguments.
     print("usage: Migrated FOLDER URL...")
     exit(2)
 }
-let client = try HeadersMiddleware(["X-Client": "migrated"])
+let client = try HeadersMiddleware([HeaderField("X-Client", "migrated")])
 var configure = Configure(workPath: folder.appendingPathComponent(".work"))
 configure.maxAction = 4
 let register = { (chains: MiddlewareChains) in _ = chains.register(request: client) }

@@ -30,7 +30,7 @@ func download(_ urls: [String], rateLimit: Int64?) async throws -> Int {
     for url in urls {
         // 1. A callback. It can be registered before the task exists, and never runs on the main thread. `keep()` lets it
         // live as long as the downloader; without it, it ends with its registration.
-        try await messager.addInfo(.url(url)) { print("callback  \(describe($0))") }.keep()
+        try await messager.addInfo(url) { print("callback  \(describe($0))") }.keep()
 
         let id = try await Builder(url).prepare(in: downloader)
         // Tasks can be prepared before the queue is activated; nothing runs before. A second call has no effect.
@@ -38,12 +38,12 @@ func download(_ urls: [String], rateLimit: Int64?) async throws -> Int {
 
         // 2. An asynchronous sequence. It ends after the task is complete, in error, cancelled or gone. A slow reader
         // receives the newest info and skips older ones.
-        for await info in messager.infos(.id(id)) {
+        for await info in messager.infos(id) {
             print("sequence  \(describe(info))")
         }
 
         // 3. A query, at any time.
-        let info = await messager.info(.id(id))
+        let info = await messager.info(id)
         print("one-shot  \(info?.state.rawValue ?? "unknown"), file \(info?.fileURL?.path ?? "-")")
         if let error = info?.error { print("failed    \(url): \(error.message)") }
         if info?.state != .complete { failures += 1 }

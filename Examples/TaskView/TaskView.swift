@@ -14,7 +14,7 @@
                     if model.canSuspend { Button("Pause") { model.suspend() } }
                     if model.canStart { Button("Start") { model.start() } }
                 }
-                ProgressView(value: model.fraction)
+                ProgressView(value: model.info?.fraction)
                 if let error = model.info?.error { Text(error.message).foregroundStyle(.red) }
             }
         }
@@ -27,7 +27,7 @@
         var body: some View {
             List {
                 ProgressView(
-                    "\(model.info?.states[.complete] ?? 0) of \(model.info?.total ?? 0)", value: model.fraction)
+                    "\(model.info?.states[.complete] ?? 0) of \(model.info?.total ?? 0)", value: model.info?.fraction)
                 ForEach(model.members) { task in TaskRow(task) }
             }
         }

@@ -12,7 +12,7 @@ import Observation
 /// The content of the view as text.
 @MainActor
 func lines(_ model: TaskModel) -> String {
-    let percent = model.fraction.map { "\(Int($0 * 100)) %" } ?? "-"
+    let percent = (model.info?.fraction).map { "\(Int($0 * 100)) %" } ?? "-"
     let buttons = [model.canSuspend ? "[Pause]" : nil, model.canStart ? "[Start]" : nil].compactMap(\.self)
     return ([model.name, model.state.rawValue, percent] + buttons).joined(separator: "  ")
 }

@@ -1,14 +1,14 @@
 /// The state of a task. The names are FKDownloader's.
 ///
 /// ```text
-/// prepare -> idle -> action -> complete
-///             ^  \      |  \-> error
-///             |   \     v
-///             +--- suspend      cancel (from action, suspend, idle, error)
+/// idle -> action -> complete
+///  ^  \      |  \-> error
+///  |   \     v
+///  +--- suspend      cancel (from action, suspend, idle, error)
 /// ```
+///
+/// FKDownloader's `prepare` is not among them: `Builder.prepare` returns once the task is queued.
 public enum DownloadState: String, Codable, Sendable, CaseIterable, Hashable {
-    /// The task is being created and is not queued yet.
-    case prepare
     /// Queued: the task waits for a slot, for a retry to become due, or for an engine.
     case idle
     /// Running: the task holds a slot while its request is prepared, sent or answered.
@@ -28,7 +28,7 @@ public enum DownloadState: String, Codable, Sendable, CaseIterable, Hashable {
     public var isSettled: Bool {
         switch self {
         case .suspend, .cancel, .error, .complete, .unknown: true
-        case .prepare, .idle, .action: false
+        case .idle, .action: false
         }
     }
 }

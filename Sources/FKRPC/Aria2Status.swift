@@ -21,7 +21,7 @@ struct Aria2Status {
         switch state {
         case .action: "active"
         case .idle: "waiting"
-        case .suspend, .prepare: "paused"
+        case .suspend: "paused"
         case .complete: "complete"
         case .error: "error"
         case .cancel, .unknown: "removed"

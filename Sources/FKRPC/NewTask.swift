@@ -60,7 +60,7 @@ struct CallOptions: Sendable {
         RPCError("We encountered a problem while processing the option '--\(name)'.")
     }
 
-    static func header(_ line: String) throws(RPCError) -> ResponseHead.Field {
+    static func header(_ line: String) throws(RPCError) -> HeaderField {
         do throws(InvalidHeader) { return try HeaderField.parse(line) } catch { throw problem("header") }
     }
 
@@ -112,7 +112,7 @@ extension RPCService {
         }
     }
 
-    private func headers(_ options: CallOptions, url: String) throws(RPCError) -> [ResponseHead.Field] {
+    private func headers(_ options: CallOptions, url: String) throws(RPCError) -> [HeaderField] {
         var fields = Aria2Options.headers(options.ofTask, url: url)
         for line in options.headers { fields.append(try CallOptions.header(line)) }
         if let user = options["http-user"], !user.isEmpty,
@@ -258,7 +258,7 @@ extension RPCService {
     }
 }
 
-extension ResponseHead.Field {
+extension HeaderField {
     /// A name and a password as Basic authentication (RFC 7617).
     static func login(_ user: String, _ password: String) -> Self {
         Self("Authorization", "Basic " + Data("\(user):\(password)".utf8).base64EncodedString())

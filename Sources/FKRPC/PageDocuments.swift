@@ -88,7 +88,7 @@ enum PageDocuments {
         case .suspend: "it was suspended"
         case .cancel: "it was cancelled"
         case .action: "it is running"
-        case .prepare, .idle, .unknown:
+        case .idle, .unknown:
             row.waiting.map(\.text) ?? (isOwned ? "it is queued: all slots are taken" : "it is queued")
         }
     }

@@ -176,7 +176,7 @@ extension RPCService {
 
     private func unpause(_ params: Parameters) async throws(RPCError) -> JSON {
         let row = try row(params.string(0))
-        guard row.state == .suspend || row.state == .prepare else {
+        guard row.state == .suspend else {
             throw RPCError("GID#\(GID.text(row.gid)) cannot be unpaused now")
         }
         _ = try await verb(row.state == .suspend ? .resume : .action, .id(row.id))

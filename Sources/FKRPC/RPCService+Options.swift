@@ -213,7 +213,7 @@ enum SessionList {
         add("gid", GID.text(row.gid))
         add("dir", task.directory)
         add("out", task.fileName)
-        if row.state == .suspend || row.state == .prepare { add("pause", "true") }
+        if row.state == .suspend { add("pause", "true") }
         let options = task.options
         add("checksum", options.checksum?.description)
         for field in options.headers ?? [] { add("header", "\(field.name): \(field.value)") }

@@ -75,7 +75,7 @@ extension RPCService {
             do throws(RPCError) {
                 var task = distinct(try describe([url] + mirrors, CallOptions(members)), taken)
                 if paused { task.startsSuspended = true }
-                if let caFile { task.options.caFile = caFile }
+                if let caFile { task.options.caPath = caFile }
                 taken.insert(id(of: task))
                 tasks.append(.success(task))
             } catch { tasks.append(.failure(error)) }

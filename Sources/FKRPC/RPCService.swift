@@ -198,7 +198,7 @@ package actor RPCService {
         case .cancel: announce("aria2.onDownloadStop", gid: change.gid)
         case .complete: announce("aria2.onDownloadComplete", gid: change.gid)
         case .error: announce("aria2.onDownloadError", gid: change.gid)
-        case .prepare, .idle, .unknown: break
+        case .idle, .unknown: break
         }
     }
 

@@ -133,5 +133,5 @@ extension DownloadState {
     /// True for the states that aria2 calls stopped.
     var isEnded: Bool { self == .complete || self == .error || self == .cancel }
     /// True for the states that aria2 calls waiting and paused.
-    var isQueued: Bool { self == .idle || self == .suspend || self == .prepare }
+    var isQueued: Bool { self == .idle || self == .suspend }
 }

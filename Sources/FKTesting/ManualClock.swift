@@ -27,7 +27,9 @@ public final class ManualClock: EngineClock {
     }
 
     /// Moves the time forward and wakes everything that waits for it.
-    public func advance(seconds: Double) {
+    public func advance(by time: Duration) { advance(seconds: time.inSeconds) }
+
+    package func advance(seconds: Double) {
         let listeners = state.withLock { state in
             let time = Int64((seconds * 1e9).rounded())
             state.now += time

@@ -39,7 +39,7 @@ public final class ScriptedTransport: Transport {
             gate: TestGate? = nil, pauseAt: Int = 0
         ) -> Answer {
             let url = request.urlRequest.url?.absoluteString ?? ""
-            var fields = [ResponseHead.Field("Accept-Ranges", "bytes")]
+            var fields = [HeaderField("Accept-Ranges", "bytes")]
             if let etag { fields.append(.init("ETag", etag)) }
             var body = content[...]
             var status = 200
@@ -72,7 +72,7 @@ public final class ScriptedTransport: Transport {
         }
 
         /// A head without a body.
-        public static func status(_ status: Int, _ fields: [ResponseHead.Field] = []) -> Answer {
+        public static func status(_ status: Int, _ fields: [HeaderField] = []) -> Answer {
             Answer([.head(ResponseHead(status: status, fields: fields, url: "http://fake/"))])
         }
     }

@@ -159,10 +159,10 @@
             var lines = last.split(separator: "\n")
             let words = lines.removeFirst().split(separator: " ")
             guard words.count > 1, let status = Int(words[1]) else { return nil }
-            let fields = lines.compactMap { line -> ResponseHead.Field? in
+            let fields = lines.compactMap { line -> HeaderField? in
                 guard let colon = line.firstIndex(of: ":") else { return nil }
                 let value = line[line.index(after: colon)...].trimmingCharacters(in: .whitespaces)
-                return ResponseHead.Field(String(line[..<colon]), value)
+                return HeaderField(String(line[..<colon]), value)
             }
             return ResponseHead(
                 status: status, httpVersion: String(words[0].dropFirst(5)), fields: fields, url: request,

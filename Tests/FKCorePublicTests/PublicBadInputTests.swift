@@ -1,5 +1,6 @@
 import FKCore
 import FKMiddleware
+import FKTesting
 import Foundation
 import Testing
 
@@ -36,7 +37,7 @@ struct PublicBadInputTests {
         let bench = try PublicBench()
         let (control, messager) = (bench.downloader.control, bench.downloader.messager)
         let id = TaskID(url: "http://none.example/")
-        for selector: TaskSelector in [.id(id), .url("http://none.example/"), .barrel("none")] {
+        for selector: TaskSelector in [id.selector, "http://none.example/".selector, .barrel("none")] {
             let verbs: [(TaskSelector) async throws -> [VerbResult]] = [
                 control.suspend, control.resume, control.cancel, control.retry, control.toggle, control.trash,
                 control.forget,
@@ -60,7 +61,7 @@ struct PublicBadInputTests {
     @Test("after close() verbs and new tasks throw .cancelled, and questions are answered from the disk")
     func closed() async throws {
         let bench = try PublicBench()
-        bench.transport.serve("/a", [1])
+        bench.files.serve("/a", [1])
         let (downloader, builder) = (bench.downloader, try bench.builder("/a"))
         let (control, messager) = (downloader.control, downloader.messager)
         let id = try await builder.prepare(in: downloader)
@@ -72,21 +73,21 @@ struct PublicBadInputTests {
             control.forget, control.action,
         ]
         for verb in verbs {
-            let error = await #expect(throws: DownloadError.self) { try await verb(.id(id)) }
+            let error = await #expect(throws: DownloadError.self) { try await verb(id.selector) }
             #expect(error?.code == .cancelled)
         }
         #expect(
             await #expect(throws: DownloadError.self) { try await builder.prepare(in: downloader) }?.code == .cancelled)
-        await #expect(throws: DownloadError.self) { try await messager.add(.id(id), toBarrel: "b") }
-        await #expect(throws: DownloadError.self) { try await messager.addInfo(.id(id)) { _ in } }
+        await #expect(throws: DownloadError.self) { try await messager.add(id, toBarrel: "b") }
+        await #expect(throws: DownloadError.self) { try await messager.addInfo(id) { _ in } }
         let configure = await downloader.configure
         await #expect(throws: DownloadError.self) { try await downloader.update(configure) }
-        #expect(await messager.info(.id(id))?.state == .complete)
+        #expect(await messager.info(id)?.state == .complete)
         #expect(await messager.finished(id)?.state == .complete)
-        for await _ in messager.infos(.id(id)) { break }
+        for await _ in messager.infos(id) { break }
         await downloader.waitUntilDrained()
         downloader.activateQueue()
-        #expect(await messager.info(.id(id))?.state == .complete)
+        #expect(await messager.info(id)?.state == .complete)
     }
 
     // MARK: Twice and many
@@ -96,7 +97,8 @@ struct PublicBadInputTests {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("fk-many-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: folder) }
         let downloader = try Downloader(
-            Configure(workPath: folder.appendingPathComponent("work")), transport: MemoryTransport())
+            Configure(workPath: folder.appendingPathComponent("work")),
+            transport: ScriptedTransport { _, _ in .status(404) })
         let ids = try await withThrowingTaskGroup(of: [TaskID].self) { group in
             for part in 0..<200 {
                 group.addTask {

@@ -13,7 +13,7 @@ struct PublicBarrelHandleTests {
 
     init() throws {
         bench = try PublicBench { $0.distributeSpeed = 1 }
-        for path in paths { bench.transport.serve(path, PublicBench.pattern(10_000)) }
+        for path in paths { bench.files.serve(path, PublicBench.pattern(10_000)) }
     }
 
     @Test("a barrel is made when it is missing; an invalid name is refused")
@@ -55,6 +55,7 @@ struct PublicBarrelHandleTests {
         #expect(added.map(\.url) == [url.absoluteString, urls[0]])
         try await added[0].setPriority(7)
         let messager = downloader.messager
+        #expect(await messager.record(added[0])?.priority == 7)
         let found = await [
             messager.info(url.absoluteString), messager.info(url), messager.info(added[0].id), messager.info(added[0]),
             messager.info(barrel), messager.info(.state(.error)), messager.info("http://files.example/missing"),
@@ -83,7 +84,7 @@ struct PublicBarrelHandleTests {
 
     @Test("ended: each member once, complete or failed; one that ends early comes before one that is held")
     func ended() async throws {
-        bench.transport.serve("/held", PublicBench.pattern(10_000), hold: 1_000)
+        bench.files.serve("/held", PublicBench.pattern(10_000), hold: 1_000)
         let barrel = try await downloader.barrel("mixed")
         let all = urls + [PublicBench.url("/missing"), PublicBench.url("/held")]
         let tasks = try await barrel.add(all, to: folder).map { try $0.get() }
@@ -92,7 +93,7 @@ struct PublicBarrelHandleTests {
         for await task in barrel.ended {
             seen.append(task)
             do throws(DownloadError) { _ = try await task.file } catch { failures.append(error.code) }
-            if seen.count == 6 { bench.transport.release("/held") }
+            if seen.count == 6 { bench.files.release("/held") }
         }
         #expect(seen.count == 7 && Set(seen) == Set(tasks) && seen.last == tasks.last)
         #expect(failures == [.httpStatus])
@@ -105,7 +106,7 @@ struct PublicBarrelHandleTests {
 
     @Test("ended and progress go on while a member is suspended, and end with the last one")
     func suspended() async throws {
-        bench.transport.serve("/held", PublicBench.pattern(10_000), hold: 1_000)
+        bench.files.serve("/held", PublicBench.pattern(10_000), hold: 1_000)
         let barrel = try await downloader.barrel("stopped")
         let results = try await barrel.add(urls + [PublicBench.url("/held")], to: folder)
         let held = try #require(results.last).get()
@@ -116,7 +117,7 @@ struct PublicBarrelHandleTests {
             guard ended.count == 5 else { continue }
             try await barrel.suspend()
             #expect(await held.info?.state == .suspend)
-            bench.transport.release("/held")
+            bench.files.release("/held")
             #expect(try await barrel.resume().count { $0.applied } == 1)
         }
         #expect(ended.count == 6 && ended.last == held)
@@ -126,7 +127,7 @@ struct PublicBarrelHandleTests {
 
     @Test("cancelling a reader of ended ends it")
     func cancelled() async throws {
-        bench.transport.serve("/held", PublicBench.pattern(10_000), hold: 1_000)
+        bench.files.serve("/held", PublicBench.pattern(10_000), hold: 1_000)
         let barrel = try await downloader.barrel("held")
         try await barrel.add([PublicBench.url("/held")], to: folder)
         let reader = Task { for await _ in barrel.ended { Issue.record("nobody ends") } }
@@ -140,12 +141,12 @@ struct PublicBarrelHandleTests {
         let barrel = try await downloader.barrel("a")
         let tasks = try await barrel.add(urls, to: folder).map { try $0.get() }
         let other = try await downloader.barrel("b")
-        try await downloader.messager.add(.id(tasks[2].id), toBarrel: "b")
-        try await barrel.remove(.id(tasks[0].id))
-        try await barrel.remove(.url(urls[1]))
+        try await downloader.messager.add(tasks[2].id, toBarrel: "b")
+        try await barrel.remove(tasks[0].id)
+        try await barrel.remove(urls[1])
         try await barrel.remove(.barrel(other.name))
         #expect(await barrel.members == [tasks[3], tasks[4]])
-        await #expect { try await barrel.remove(.id(tasks[0].id)) } throws: {
+        await #expect { try await barrel.remove(tasks[0].id) } throws: {
             ($0 as? DownloadError)?.code == .notFound
         }
         try await barrel.remove(.all)

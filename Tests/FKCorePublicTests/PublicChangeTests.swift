@@ -11,7 +11,7 @@ struct PublicChangeTests {
     init() throws { bench = try PublicBench() }
 
     private func add(_ path: String, suspended: Bool = true) async throws -> TaskID {
-        bench.transport.serve(path, PublicBench.pattern(1_000))
+        bench.files.serve(path, PublicBench.pattern(1_000))
         var builder = try Builder(PublicBench.url(path))
         builder.startsSuspended = suspended
         return try await builder.prepare(in: downloader)
@@ -19,13 +19,13 @@ struct PublicChangeTests {
 
     @Test("a task that starts suspended requests nothing before its resume") func suspended() async throws {
         let id = try await add("/a")
-        #expect(await downloader.messager.state(.id(id)) == .suspend)
+        #expect(await downloader.messager.state(id) == .suspend)
         #expect(bench.transport.requests.isEmpty)
-        try await downloader.control.resume(.id(id))
+        try await downloader.control.resume(id)
         #expect(await downloader.messager.finished(id)?.state == .complete)
         // Asked for again, it is the same task, and its state stays.
         #expect(try await add("/a") == id)
-        #expect(await downloader.messager.state(.id(id)) == .complete)
+        #expect(await downloader.messager.state(id) == .complete)
         await downloader.close()
     }
 
@@ -40,7 +40,7 @@ struct PublicChangeTests {
         try await downloader.control.change([change])
         let record = try await downloader.messager.records().records.first
         #expect(record?.priority == 7 && record?.mirrors == ["http://mirror.example/%C3%A4"])
-        #expect(await downloader.messager.state(.id(id)) == .suspend)
+        #expect(await downloader.messager.state(id) == .suspend)
         await downloader.close()
     }
 

@@ -1,5 +1,6 @@
 import FKCore
 import FKMiddleware
+import FKTesting
 import Foundation
 import Testing
 
@@ -11,13 +12,14 @@ struct PublicClientHandleTests {
 
     init() throws {
         bench = try PublicBench { $0.distributeSpeed = 1 }
-        bench.transport.serve("/a.bin", content)
-        bench.transport.serve("/held", content, hold: 100_000)
+        bench.files.serve("/a.bin", content)
+        bench.files.serve("/held", content, hold: 100_000)
     }
 
     private func withClient<Value: Sendable>(_ body: (Downloader) async throws -> Value) async throws -> Value {
         let configure = await bench.downloader.configure
-        let value = try await withDownloader(configure, role: .client, transport: MemoryTransport(), body)
+        let value = try await withDownloader(
+            configure, role: .client, transport: ScriptedTransport { _, _ in .status(404) }, body)
         await bench.downloader.close()
         return value
     }
@@ -42,7 +44,7 @@ struct PublicClientHandleTests {
             let task = try await client.add(PublicBench.url("/held"), to: folder)
             for await progress in task.progress where progress.count.received >= 100_000 { break }
             #expect(try await task.suspend().after == .suspend)
-            bench.transport.release("/held")
+            bench.files.release("/held")
             #expect(try await task.resume().after == .idle)
             var last: DownloadInfo?
             for await progress in task.progress { last = progress }

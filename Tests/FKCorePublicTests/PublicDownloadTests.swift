@@ -12,14 +12,14 @@ struct PublicDownloadTests {
 
     init() throws {
         bench = try PublicBench()
-        bench.transport.serve("/a.bin", content)
-        bench.transport.serve("/held", content, hold: 100_000)
+        bench.files.serve("/a.bin", content)
+        bench.files.serve("/held", content, hold: 100_000)
     }
 
     /// Calls `begin`, and returns its task once the held body has come to its hold.
     private func held<Value>(_ begin: () async throws -> Value) async throws -> (DownloadTask, Value) {
         let counts = Heard<Int64>()
-        let url = TaskSelector.url(PublicBench.url("/held"))
+        let url = PublicBench.url("/held")
         let registration = try await downloader.messager.addInfo(url) { info in
             if info.state == .action { counts.add(info.count.received) }
         }
@@ -85,7 +85,7 @@ struct PublicDownloadTests {
         } catch {
             #expect(error.code == .httpStatus && error.status == 404)
         }
-        bench.transport.serve("/later", [1, 2, 3])
+        bench.files.serve("/later", [1, 2, 3])
         _ = try await downloader.download(PublicBench.url("/later"), to: folder)
         #expect(try bench.bytes("later") == [1, 2, 3])
         await downloader.close()
@@ -96,7 +96,7 @@ struct PublicDownloadTests {
         let task = try await downloader.add(PublicBench.url("/held"), to: folder)
         for await progress in task.progress where progress.count.received >= 100_000 { break }
         _ = try await action == .suspend ? task.suspend() : task.cancel()
-        bench.transport.release("/held")
+        bench.files.release("/held")
         _ = try await downloader.download(PublicBench.url("/held"), to: folder)
         #expect(try bench.bytes("held") == content)
         await downloader.close()
@@ -169,12 +169,12 @@ struct PublicDownloadTests {
         for _ in 0..<8 {
             let (task, call) = try await held { self.call(.cancel) }
             call.cancel()
-            bench.transport.release("/held")
+            bench.files.release("/held")
             let file = try await downloader.download(PublicBench.url("/held"), to: folder)
             #expect(try Data(contentsOf: file).count == content.count)
             _ = try? await call.value
             try await task.trash()
-            bench.transport.serve("/held", content, hold: 100_000)
+            bench.files.serve("/held", content, hold: 100_000)
         }
         await downloader.close()
     }
@@ -183,12 +183,12 @@ struct PublicDownloadTests {
     func verbs() async throws {
         let (task, call) = try await held { self.call() }
         try await task.suspend()
-        bench.transport.release("/held")
+        bench.files.release("/held")
         try await task.resume()
         #expect(try await call.value.lastPathComponent == "held")
         try await task.trash()
         for isTrash in [false, true] {
-            bench.transport.serve("/held", content, hold: 100_000)
+            bench.files.serve("/held", content, hold: 100_000)
             let (task, call) = try await held { self.call() }
             _ = try await isTrash ? task.trash() : task.cancel()
             // A wait that begins behind a trash finds no task.
@@ -213,7 +213,7 @@ struct PublicDownloadTests {
 
     @Test("2,000 calls from as many Swift tasks, each URL twice")
     func many() async throws {
-        for index in 0..<1_000 { bench.transport.serve("/\(index)", [UInt8](repeating: 1, count: 10)) }
+        for index in 0..<1_000 { bench.files.serve("/\(index)", [UInt8](repeating: 1, count: 10)) }
         let files = try await withThrowingTaskGroup(of: URL.self) { group in
             for index in 0..<2_000 {
                 group.addTask {

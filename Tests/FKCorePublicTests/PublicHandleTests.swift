@@ -1,5 +1,6 @@
 import FKCore
 import FKMiddleware
+import FKTesting
 import Foundation
 import Testing
 
@@ -12,8 +13,8 @@ struct PublicHandleTests {
 
     init() throws {
         bench = try PublicBench { $0.distributeSpeed = 1 }
-        bench.transport.serve("/a.bin", content)
-        bench.transport.serve("/held", content, hold: 100_000)
+        bench.files.serve("/a.bin", content)
+        bench.files.serve("/held", content, hold: 100_000)
     }
 
     private func held() async throws -> DownloadTask {
@@ -44,7 +45,7 @@ struct PublicHandleTests {
             return values
         }
         _ = await first.until { true }
-        bench.transport.release("/held")
+        bench.files.release("/held")
         let values = await reading.value
         #expect(values.first?.state == .action && values.first?.count.received == 100_000)
         #expect(values.first?.count.expected == 400_000 && values.first?.fraction == 0.25)
@@ -82,7 +83,7 @@ struct PublicHandleTests {
         #expect(await task.info == nil)
         #expect(await code { () throws(DownloadError) in try await task.file } == .notFound)
         #expect(await code { () throws(DownloadError) in try await task.suspend() } == .notFound)
-        #expect(await downloader.task(.id(task.id)) == nil)
+        #expect(await downloader.task(task.id) == nil)
         #expect(await downloader.task("no url") == nil)
         await downloader.close()
     }
@@ -96,7 +97,7 @@ struct PublicHandleTests {
         await #expect { _ = try await other.value } throws: { ($0 as? DownloadError)?.code == .cancelled }
         #expect(await task.info?.state == .action)
         try await task.suspend()
-        bench.transport.release("/held")
+        bench.files.release("/held")
         #expect(await task.info?.state == .suspend)
         try await task.resume()
         #expect(try await waiter.value == folder.appendingPathComponent("held"))
@@ -129,7 +130,7 @@ struct PublicHandleTests {
         #expect(try await task.suspend().after == .suspend)
         #expect(try await task.toggle().after == .idle)
         #expect(try await task.cancel().after == .cancel)
-        bench.transport.release("/held")
+        bench.files.release("/held")
         #expect(try await task.retry().after == .idle)
         _ = try await task.file
         #expect(try await task.cancel().applied == false)
@@ -146,8 +147,8 @@ struct PublicHandleTests {
         let two = try await downloader.add(bench.builder("/a.bin"))
         let inside = try await downloader.add(PublicBench.url("/a.bin"))
         #expect(one == two && one.id == two.id && one != inside && Set([one, two, inside]).count == 2)
-        #expect(await downloader.task(.id(one.id)) == one)
-        #expect(await downloader.task(.url(PublicBench.url("/a.bin"))) == one)
+        #expect(await downloader.task(one.id) == one)
+        #expect(await downloader.task(PublicBench.url("/a.bin")) == one)
         await downloader.close()
     }
 
@@ -167,29 +168,28 @@ struct PublicHandleTests {
     func scoped() async throws {
         await downloader.close()
         let configure = Configure(workPath: bench.folder.appendingPathComponent("scoped"))
-        let transport = MemoryTransport()
-        transport.serve("/a.bin", content)
+        let transport = ScriptedTransport { [content] request, _ in .file(content, to: request) }
         let file = try await withDownloader(configure, transport: transport) { downloader in
             try await downloader.download(PublicBench.url("/a.bin"), to: folder)
         }
         #expect(FileManager.default.fileExists(atPath: file.path))
         struct Stop: Error {}
         await #expect(throws: Stop.self) {
-            try await withDownloader(configure, transport: MemoryTransport()) { _ in throw Stop() }
+            try await withDownloader(configure, transport: transport) { _ in throw Stop() }
         }
         await #expect(throws: Stop.self) {
             try await withDownloader(
-                configure, transport: MemoryTransport(), middlewares: { _ in throw Stop() }, { _ in })
+                configure, transport: transport, middlewares: { _ in throw Stop() }, { _ in })
         }
         let cancelled = Task {
-            try await withDownloader(configure, transport: MemoryTransport()) { downloader in
+            try await withDownloader(configure, transport: transport) { downloader in
                 withUnsafeCurrentTask { $0?.cancel() }
                 return try await downloader.download("http://h/never")
             }
         }
         await #expect(throws: DownloadError.self) { _ = try await cancelled.value }
         // Each one has released the work path.
-        try await withDownloader(configure, transport: MemoryTransport()) { downloader in
+        try await withDownloader(configure, transport: transport) { downloader in
             #expect(await downloader.messager.all().map(\.state) == [.complete])
         }
     }

@@ -50,7 +50,7 @@ import Testing
         arguments: Manifest.Output.allCases.filter { $0 != .urls })
     func export(as output: Manifest.Output) async throws {
         let bench = try PublicBench()
-        for name in ["b", "a"] { bench.transport.serve("/\(name)", Array("the file \(name)".utf8)) }
+        for name in ["b", "a"] { bench.files.serve("/\(name)", Array("the file \(name)".utf8)) }
         let barrel = try await bench.downloader.barrel("books")
         for result in try await barrel.add([bench.builder("/b"), bench.builder("/a")]) {
             _ = try await result.get().file

@@ -13,7 +13,7 @@ struct PublicModelTests {
 
     init() throws {
         bench = try PublicBench { $0.distributeSpeed = 1 }
-        bench.transport.serve("/held", PublicBench.pattern(400_000), hold: 100_000)
+        bench.files.serve("/held", PublicBench.pattern(400_000), hold: 100_000)
     }
 
     /// Waits until what is observed is as wanted, by the means that a view has.
@@ -37,14 +37,14 @@ struct PublicModelTests {
         let task = try await downloader.add(PublicBench.url("/held"), to: folder)
         let model = TaskModel(task)
         await until { model.info?.count.received == 100_000 }
-        #expect(model.state == .action && model.fraction == 0.25 && model.canSuspend && !model.canStart)
+        #expect(model.state == .action && model.info?.fraction == 0.25 && model.canSuspend && !model.canStart)
         #expect(model.name == "held" && model.info?.fileURL == nil)
         try await task.suspend()
         await until { model.state == .suspend }
-        bench.transport.release("/held")
+        bench.files.release("/held")
         model.start()
         await until { model.state == .complete }
-        #expect(model.fraction == 1 && model.info?.fileURL?.lastPathComponent == "held" && model.verbError == nil)
+        #expect(model.info?.fraction == 1 && model.info?.fileURL?.lastPathComponent == "held" && model.verbError == nil)
         await downloader.close()
     }
 
@@ -54,7 +54,7 @@ struct PublicModelTests {
         let model = TaskModel(task)
         await until { model.state == .error }
         #expect(model.info?.error?.status == 404 && model.canStart)
-        bench.transport.serve("/later", [1, 2, 3])
+        bench.files.serve("/later", [1, 2, 3])
         model.start()
         await until { model.state == .complete }
         model.forget()
@@ -66,7 +66,7 @@ struct PublicModelTests {
 
     @Test("a barrel's model: sum, members, failures")
     func barrel() async throws {
-        bench.transport.serve("/a", PublicBench.pattern(10_000))
+        bench.files.serve("/a", PublicBench.pattern(10_000))
         let barrel = try await downloader.barrel("b")
         let model = BarrelModel(barrel)
         await until { model.info != nil }
@@ -76,11 +76,11 @@ struct PublicModelTests {
         #expect(model.members.count == 3 && model.isRunning)
         model.suspend()
         await until { !model.isRunning }
-        bench.transport.release("/held")
-        bench.transport.serve("/later", [1, 2, 3])
+        bench.files.release("/held")
+        bench.files.serve("/later", [1, 2, 3])
         model.start()
         await until { model.info?.isComplete == true }
-        #expect(model.fraction == 1 && model.info?.count.received == 410_003 && model.failures.isEmpty)
+        #expect(model.info?.fraction == 1 && model.info?.count.received == 410_003 && model.failures.isEmpty)
         await downloader.close()
     }
 

@@ -12,7 +12,7 @@ struct PublicScopeTests {
     /// The names that a request middleware of each scope has put into the requests, by path.
     private func chains(of bench: PublicBench) -> [String: String] {
         var result: [String: String] = [:]
-        for request in bench.transport.requests {
+        for request in bench.transport.requests.map(\.urlRequest) {
             result[request.url?.absoluteString ?? ""] = request.value(forHTTPHeaderField: "X-Chain") ?? ""
         }
         return result
@@ -27,7 +27,7 @@ struct PublicScopeTests {
     @Test("each request passes the middlewares of its scopes, by priority across them")
     func requests() async throws {
         let bench = try PublicBench()
-        for path in ["/a", "/b", "/c"] { bench.transport.serve(path, [1]) }
+        for path in ["/a", "/b", "/c"] { bench.files.serve(path, [1]) }
         let middlewares = bench.downloader.middlewares
         let builders = try ["/a", "/b", "/c"].map { try bench.builder($0) }
         middlewares.onRequest("all", priority: 50, mark("5"))
@@ -50,7 +50,7 @@ struct PublicScopeTests {
     @Test("a request to a mirror passes the middlewares of the mirror's host, and none of another one")
     func mirrors() async throws {
         let bench = try PublicBench()
-        bench.transport.serve("/copy", [1])
+        bench.files.serve("/copy", [1])
         bench.downloader.middlewares.onRequest("own", for: .host("files.example"), mark("own"))
         bench.downloader.middlewares.onRequest("mirror", for: .host("mirror.example"), mark("mirror"))
         var builder = try bench.builder("/gone")
@@ -66,7 +66,7 @@ struct PublicScopeTests {
     func joining() async throws {
         let bench = try PublicBench()
         let bytes = PublicBench.pattern(400_000)
-        bench.transport.serve("/a", bytes, hold: 5_000)
+        bench.files.serve("/a", bytes, hold: 5_000)
         let heard = Heard<String>()
         let middlewares = bench.downloader.middlewares
         middlewares.onDownload("all") { event, _ in
@@ -80,8 +80,8 @@ struct PublicScopeTests {
         }
         let id = try await bench.builder("/a").prepare(in: bench.downloader)
         var values = await heard.until { $0 == "all action" }
-        #expect(try await bench.downloader.messager.add(.id(id), toBarrel: "books") == 1)
-        bench.transport.release("/a")
+        #expect(try await bench.downloader.messager.add(id, toBarrel: "books") == 1)
+        bench.files.release("/a")
         values = await heard.until { $0.hasPrefix("books complete") }
         #expect(values == ["response [\"books\"]", "all complete", "books complete [\"books\"]"])
         await bench.downloader.close()
@@ -90,7 +90,7 @@ struct PublicScopeTests {
     @Test("a response middleware of one barrel rejects its files only")
     func responses() async throws {
         let bench = try PublicBench()
-        for path in ["/a", "/b"] { bench.transport.serve(path, [1]) }
+        for path in ["/a", "/b"] { bench.files.serve(path, [1]) }
         let registration = bench.downloader.middlewares.onResponse("never", for: .barrel("strict")) { response in
             if response.error == nil { throw DownloadError(.rejected, "not this one") }
         }
@@ -100,7 +100,7 @@ struct PublicScopeTests {
         #expect(await messager.finished(free)?.state == .complete)
         #expect(await messager.finished(strict)?.error?.code == .rejected)
         #expect(bench.downloader.middlewares.remove(registration))
-        try await bench.downloader.control.retry(.id(strict))
+        try await bench.downloader.control.retry(strict)
         #expect(await messager.finished(strict)?.state == .complete)
         await bench.downloader.close()
     }

@@ -30,6 +30,17 @@ struct PublicTestingTests {
         await harness.close()
     }
 
+    @Test("the example of Docs/WritingMiddleware.md") func example() async throws {
+        let harness = try MiddlewareHarness { request, number in
+            number == 1 ? .status(503) : .file([1, 2, 3], to: request)
+        }
+        harness.middlewares.onFailure("patience") { _ in .retry(after: .seconds(3_600)) }
+        let outcome = try await harness.run("https://example.com/file.bin")
+        #expect(outcome.info.state == .complete && outcome.bytes == [1, 2, 3])
+        #expect(outcome.requests.count == 2 && outcome.info.attempts == 2)
+        await harness.close()
+    }
+
     @Test("a retry after an hour comes at once; the states are told in order") func retry() async throws {
         let harness = try MiddlewareHarness { request, number in
             number == 1 ? .status(503, [.init("Retry-After", "30")]) : .file([1], to: request)
@@ -62,7 +73,7 @@ struct PublicTestingTests {
         async let outcome = harness.run()
         await gate.reached()
         let before = harness.clock.date
-        harness.clock.advance(seconds: 5)
+        harness.clock.advance(by: .seconds(5))
         #expect(harness.clock.date.timeIntervalSince(before) == 5)
         gate.open()
         #expect(try await outcome.bytes == [1, 2])

@@ -47,7 +47,8 @@ func context(_ url: String = "https://example.com/a.bin", attributes: [String: S
 struct RequestMiddlewareTests {
     @Test("fields are added, and replace those of the same name in any case")
     func headers() async throws {
-        let middleware = try HeadersMiddleware(["X-A": "1", "accept": "text/plain"], secret: ["X-A"], priority: 7)
+        let middleware = try HeadersMiddleware(
+            [.init("X-A", "1"), .init("accept", "text/plain")], secret: ["X-A"], priority: 7)
         var request = URLRequest(url: try address("https://example.com/"))
         request.setValue("old", forHTTPHeaderField: "x-a")
         request.setValue("kept", forHTTPHeaderField: "X-B")
@@ -68,7 +69,7 @@ struct RequestMiddlewareTests {
         ])
     func badHeaders(name: String, value: String) {
         do {
-            _ = try HeadersMiddleware([name: value])
+            _ = try HeadersMiddleware([HeaderField(name, value)])
             Issue.record("must be refused")
         } catch {
             #expect(error.code == .invalidArgument)

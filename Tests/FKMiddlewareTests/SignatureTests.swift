@@ -20,7 +20,7 @@ struct SignatureTests {
     /// Makes the keys `NAME.pub` and `NAME.sec` of minisign.
     private func minisignKey(_ name: String) throws -> SignatureKey {
         try Program.run("minisign", ["-G", "-W", "-p", "\(name).pub", "-s", "\(name).sec"], in: folder.url)
-        return try SignatureKey(contentsOf: folder.file("\(name).pub").path)
+        return try SignatureKey(contentsOf: folder.file("\(name).pub"))
     }
 
     private func minisign(_ name: String, _ options: [String] = []) throws -> String {
@@ -43,7 +43,7 @@ struct SignatureTests {
         let signature = try minisign("a", options)
         #expect(try MinisignSignature(Array(signature.utf8)).isPrehashed == options.isEmpty)
         #expect(try key.verify(Array(signature.utf8), of: Self.list) == key.description)
-        #expect(try key.verify(Array(signature.utf8), ofFile: folder.file("list").path) == key.description)
+        #expect(try key.verify(Array(signature.utf8), ofFile: folder.file("list")) == key.description)
         // The key itself, its file with a comment, and lines that end in CR LF.
         #expect(try SignatureKey(key.description) == key)
         #expect(try SignatureKey(text("a.pub")) == key && SignatureKey.isLiteral(key.description))
@@ -100,15 +100,15 @@ struct SignatureTests {
         for name in ["k", "other"] {
             try Program.run("ssh-keygen", ["-q", "-t", type, "-N", "", "-C", "me@h", "-f", name], in: folder.url)
         }
-        let key = try SignatureKey(contentsOf: folder.file("k.pub").path)
+        let key = try SignatureKey(contentsOf: folder.file("k.pub"))
         #expect(key.scheme == .ssh && !key.description.contains("me@h"))
         #expect(try SignatureKey(key.description) == key && SignatureKey.isLiteral(key.description))
         try Program.run("ssh-keygen", ["-Y", "sign", "-f", "k", "-n", "file", "list"], in: folder.url)
         let signature = try text("list.sig")
         #expect(try key.verify(Array(signature.utf8), of: Self.list) == key.description)
-        #expect(try key.verify(Array(signature.utf8), ofFile: folder.file("list").path) == key.description)
+        #expect(try key.verify(Array(signature.utf8), ofFile: folder.file("list")) == key.description)
         #expect(refusal(key, signature, of: [1]).contains("ssh-keygen does not accept its signature"))
-        #expect(refusal(try SignatureKey(contentsOf: folder.file("other.pub").path), signature) != "accepted")
+        #expect(refusal(try SignatureKey(contentsOf: folder.file("other.pub")), signature) != "accepted")
         #expect(refusal(key, String(signature.dropLast(60))) != "accepted")
         try FileManager.default.removeItem(at: folder.file("list.sig"))
         try Program.run("ssh-keygen", ["-Y", "sign", "-f", "k", "-n", "git", "list"], in: folder.url)
@@ -129,8 +129,8 @@ struct SignatureTests {
             try gpg("-o", "\(name).gpg", "--export", "\(name)@h")
             try gpg("-o", "\(name).asc", "--armor", "--export", "\(name)@h")
         }
-        let key = try SignatureKey(contentsOf: folder.file("a.gpg").path)
-        #expect(try SignatureKey(contentsOf: folder.file("a.asc").path) == key && key.scheme == .openPGP)
+        let key = try SignatureKey(contentsOf: folder.file("a.gpg"))
+        #expect(try SignatureKey(contentsOf: folder.file("a.asc")) == key && key.scheme == .openPGP)
         #expect(try SignatureKey(key.description) == key)
         for options in [["--armor"], []] {
             try Program.run(
@@ -140,7 +140,7 @@ struct SignatureTests {
             #expect(try key.verify(signature, of: Self.list).hasPrefix("openpgp:"))
             #expect(throws: DownloadError.self) { try key.verify(signature, of: [1]) }
             #expect(throws: DownloadError.self) {
-                try SignatureKey(contentsOf: folder.file("b.gpg").path).verify(signature, of: Self.list)
+                try SignatureKey(contentsOf: folder.file("b.gpg")).verify(signature, of: Self.list)
             }
         }
         try gpg("-u", "a@h", "-u", "b@h", "-o", "two", "-b", "list")
@@ -180,5 +180,5 @@ struct SignatureTests {
 
 extension SignatureKey {
     /// Reads the key of a file.
-    fileprivate init(file url: URL) throws { try self.init(contentsOf: url.path) }
+    fileprivate init(file url: URL) throws { try self.init(contentsOf: url) }
 }

@@ -10,11 +10,6 @@ extension TaskDescription {
 
     /// The path of a file URL; the text of any other, which is no path.
     static func directory(_ url: URL) -> String {
-        let path = url.path(percentEncoded: false)
-        // Foundation shows bytes that are not UTF-8 as an empty path or as U+FFFD, which would be another folder.
-        guard url.isFileURL, !path.isEmpty, !path.unicodeScalars.contains("\u{fffd}") else {
-            return url.absoluteString
-        }
-        return directory(path)
+        url.isFileURL ? directory(url.filePath) : url.absoluteString
     }
 }

@@ -146,14 +146,14 @@ package struct RunTracker: Sendable {
 
     /// Some of the tasks that wait, spread evenly over all of them.
     package func waitingIDs(atMost limit: Int) -> [TaskID] {
-        let count = count(.idle) + count(.prepare)
+        let count = count(.idle)
         guard count > 0, limit > 0 else { return [] }
         let step = max(1, count / limit)
         var ids: [TaskID] = []
         var seen = 0
         for (id, number) in known.all {
             let state = last[Int(number)].state
-            guard state == .idle || state == .prepare else { continue }
+            guard state == .idle else { continue }
             if seen % step == 0 { ids.append(id) }
             if ids.count == limit { break }
             seen += 1
@@ -210,14 +210,13 @@ extension DownloadState {
     /// The place in `allCases`.
     fileprivate var index: Int {
         switch self {
-        case .prepare: 0
-        case .idle: 1
-        case .action: 2
-        case .suspend: 3
-        case .cancel: 4
-        case .error: 5
-        case .complete: 6
-        case .unknown: 7
+        case .idle: 0
+        case .action: 1
+        case .suspend: 2
+        case .cancel: 3
+        case .error: 4
+        case .complete: 5
+        case .unknown: 6
         }
     }
 }

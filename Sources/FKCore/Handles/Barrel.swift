@@ -15,7 +15,7 @@ public struct Barrel: TaskSelecting, Hashable, Identifiable {
     /// The barrel's name.
     public let name: String
     /// The downloader that the barrel belongs to.
-    public let downloader: Downloader
+    package let downloader: Downloader
     /// Same as `name`.
     public var id: String { name }
 
@@ -162,14 +162,6 @@ public struct Barrel: TaskSelecting, Hashable, Identifiable {
     /// Forgets all members and keeps their finished files. Unfinished bytes are deleted. The empty barrel stays.
     @discardableResult
     public func forget() async throws(DownloadError) -> [VerbResult] { try await give(control.forget) }
-
-    /// Sets the rate limit of all members together (`Control.setRateLimit`).
-    ///
-    /// - Parameter bytesPerSecond: at least 0; nil and 0 remove the limit.
-    /// - Throws: `.notFound` if the barrel is gone, `.invalidArgument` for a negative rate.
-    public func setRateLimit(_ bytesPerSecond: Int64?) async throws(DownloadError) {
-        try await control.setRateLimit(bytesPerSecond, ofBarrel: name)
-    }
 
     private func give(
         _ verb: (TaskSelector) async throws -> [VerbResult]

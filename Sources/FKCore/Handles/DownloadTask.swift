@@ -17,7 +17,7 @@ public struct DownloadTask: TaskSelecting, Hashable, Identifiable {
     /// The URL that the task was created with, percent-encoded.
     public let url: String
     /// The downloader that the task was added to.
-    public let downloader: Downloader
+    package let downloader: Downloader
 
     init(_ id: TaskID, _ url: String, in downloader: Downloader) {
         self.id = id

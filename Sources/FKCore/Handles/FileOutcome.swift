@@ -33,7 +33,7 @@ enum FileOutcome {
         case .error:
             return .failure(info.error ?? DownloadError(.disk, "The task failed.", url: URLMasking.mask(info.url)))
         case .cancel, .unknown: return .failure(gone(info))
-        case .prepare, .idle, .action, .suspend: return .failure(isCancelled ? waitCancelled : closed)
+        case .idle, .action, .suspend: return .failure(isCancelled ? waitCancelled : closed)
         }
     }
 

@@ -72,14 +72,14 @@ package enum Aria2Options {
     }
 
     /// The header fields for options. `referer=*` is the URL itself.
-    package static func headers(_ options: [Manifest.Option], url: String) -> [ResponseHead.Field] {
-        var fields: [ResponseHead.Field] = []
+    package static func headers(_ options: [Manifest.Option], url: String) -> [HeaderField] {
+        var fields: [HeaderField] = []
         if let value = last("referer", options), !value.isEmpty {
-            fields.append(ResponseHead.Field("Referer", value == "*" ? url : value))
+            fields.append(HeaderField("Referer", value == "*" ? url : value))
         }
-        if let value = last("user-agent", options) { fields.append(ResponseHead.Field("User-Agent", value)) }
+        if let value = last("user-agent", options) { fields.append(HeaderField("User-Agent", value)) }
         if last("http-no-cache", options) == "true" {
-            fields += [ResponseHead.Field("Cache-Control", "no-cache"), ResponseHead.Field("Pragma", "no-cache")]
+            fields += [HeaderField("Cache-Control", "no-cache"), HeaderField("Pragma", "no-cache")]
         }
         return fields
     }

@@ -55,7 +55,7 @@ public struct Manifest: Sendable, Hashable {
         /// The detached signature, which is stored and not verified; nil for none.
         public var signature: Signature?
         /// Header fields to send with every request, in order.
-        public var headers: [ResponseHead.Field]
+        public var headers: [HeaderField]
         /// Options of aria2's form except `out`, `dir`, `checksum` and `header`, in order.
         public var options: [Option]
         /// Other information, such as `version`, `language` and `description` of a Metalink.

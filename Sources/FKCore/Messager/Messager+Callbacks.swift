@@ -48,7 +48,7 @@ extension DownloadInfo {
             .failure(
                 DownloadError(
                     .cancelled, "The task was cancelled: retry or add it again.", url: URLMasking.mask(url)))
-        case .prepare, .idle, .action, .suspend: nil
+        case .idle, .action, .suspend: nil
         }
     }
 }

@@ -96,7 +96,7 @@ struct ProgressSnapshot: Sendable {
         bytesPerSecond = info.bytesPerSecond
         remainingTime = info.estimatedTimeRemaining?.inSeconds
         isComplete = info.isComplete
-        isPaused = count(.prepare, .idle, .action) == 0 && count(.suspend) > 0
+        isPaused = count(.idle, .action) == 0 && count(.suspend) > 0
         isCancelled = count(.cancel) > 0 && count(.cancel, .complete, .unknown) == info.total
         files = (count(.complete), info.total)
     }

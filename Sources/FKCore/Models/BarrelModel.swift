@@ -50,8 +50,6 @@ public final class BarrelModel: Identifiable {
 
     // MARK: Values
 
-    /// The progress, in 0...1, which never decreases; nil until the lengths of all members are known.
-    public var fraction: Double? { info?.fraction }
     /// True while any member runs or waits for its turn.
     public var isRunning: Bool { info?.states.contains { !$0.key.isSettled && $0.value > 0 } ?? false }
 

@@ -7,7 +7,7 @@ import Observation
 /// ```swift
 /// struct TaskRow: View {
 ///     let model: TaskModel
-///     var body: some View { ProgressView(model.name, value: model.fraction) }
+///     var body: some View { ProgressView(model.name, value: model.info?.fraction) }
 /// }
 /// ```
 ///
@@ -43,15 +43,13 @@ public final class TaskModel: Identifiable {
 
     /// The state; `.unknown` until the first report and for a task that is gone.
     public var state: DownloadState { info?.state ?? .unknown }
-    /// The progress, in 0...1; nil while the length is unknown.
-    public var fraction: Double? { info?.fraction }
     /// A name to show: the file's name once it is known, otherwise the end of the URL.
     public var name: String {
         info?.fileName ?? info?.fileURL?.lastPathComponent ?? info.flatMap { URL(string: $0.url) }?.lastPathComponent
             ?? ""
     }
     /// True if `suspend()` applies: the task runs or waits for its turn.
-    public var canSuspend: Bool { [.prepare, .idle, .action].contains(state) }
+    public var canSuspend: Bool { [.idle, .action].contains(state) }
     /// True if `start()` applies: the task is suspended, failed or cancelled.
     public var canStart: Bool { [.suspend, .error, .cancel].contains(state) }
 

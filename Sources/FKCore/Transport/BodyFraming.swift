@@ -23,7 +23,7 @@ package enum BodyFraming: Sendable, Equatable {
     /// Reads the framing fields and refuses contradictions. It removes a Content-Length that Transfer-Encoding
     /// overrides (RFC 9112 section 6.3 rule 3), so that no later code takes it for the length of the body.
     package static func determine(
-        status: Int, version: String, fields: inout [ResponseHead.Field]
+        status: Int, version: String, fields: inout [HeaderField]
     ) -> Result<BodyFraming, Violation> {
         let isHTTP1 = version.hasPrefix("1")
         var coding = TransferCoding.none
@@ -66,7 +66,7 @@ package enum BodyFraming: Sendable, Equatable {
     ///
     /// The rules are curl's: `identity` (RFC 2616) is ignored before `chunked`, and a repeated `chunked` counts once.
     /// Within one field, nothing else may follow `chunked`.
-    private static func transferCoding(_ fields: inout [ResponseHead.Field]) -> Result<TransferCoding, Violation> {
+    private static func transferCoding(_ fields: inout [HeaderField]) -> Result<TransferCoding, Violation> {
         let name = "Transfer-Encoding"
         var found = TransferCoding.none
         for index in fields.indices where fields[index].name.caseInsensitiveEquals(name) {

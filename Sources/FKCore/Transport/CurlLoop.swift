@@ -110,7 +110,7 @@
                     throw DownloadError(
                         .invalidArgument, "The transfer was not started: \(lack).", url: URLMasking.mask(request.url))
                 }
-                cookies = try start.request.options.cookieFile.map(CookieFile.lines) ?? []
+                cookies = try start.request.options.cookiePath.map(CookieFile.lines) ?? []
             } catch {
                 start.handler.transportDidFinish(.failure(error))
                 return

@@ -1,5 +1,6 @@
 #if canImport(CLibcurl)
     import CLibcurl
+    import FKMiddleware
     import Foundation
 
     extension CurlEasy {
@@ -7,7 +8,7 @@
         /// handle and setting everything again took a tenth of a small file's processor time.
         final class Setup {
             private let isTLS: Bool
-            private let headers: [ResponseHead.Field]
+            private let headers: [HeaderField]
             private let options: TransportOptions
 
             /// nil for a request with an option of its own.
@@ -104,7 +105,7 @@
                 set(CURLOPT_SSL_VERIFYPEER, false)
                 set(CURLOPT_SSL_VERIFYHOST, 0)
             }
-            if let file = options.caFile {
+            if let file = options.caPath {
                 set(CURLOPT_CAINFO, file)
                 set(CURLOPT_CAPATH, nil as String?)  // else the system's directory would still be trusted
             } else if Self.hasSystemCAFile {
@@ -112,7 +113,7 @@
                 // takes longer than the rest of a handshake.
                 set(CURLOPT_CAPATH, nil as String?)
             }
-            if let file = options.crlFile { set(CURLOPT_CRLFILE, file) }
+            if let file = options.crlPath { set(CURLOPT_CRLFILE, file) }
             if let keys = options.pinnedPublicKey { set(CURLOPT_PINNEDPUBLICKEY, keys) }
         }
 
@@ -124,7 +125,7 @@
         }()
     }
 
-    extension ResponseHead.Field {
+    extension HeaderField {
         fileprivate var isCookie: Bool { !value.isEmpty && name.caseInsensitiveEquals("Cookie") }
     }
 #endif

@@ -11,7 +11,7 @@ package struct DocumentRequest: Sendable {
     /// The URL, percent-encoded.
     package var url: String
     /// Header fields of the request. The default is none.
-    package var headers: [ResponseHead.Field] = []
+    package var headers: [HeaderField] = []
     /// The lower-case names of header fields that do not follow a redirect to another origin. The default is none.
     package var secretHeaders: Set<String> = []
     /// The options for the connection: proxy, TLS, time-outs and attempts.

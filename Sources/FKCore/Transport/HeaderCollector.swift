@@ -30,7 +30,7 @@ package struct HeaderCollector {
         /// The HTTP version: `1.0`, `1.1`, `2` or `3`.
         package var version: String
         /// All header fields, in order.
-        package var fields: [ResponseHead.Field]
+        package var fields: [HeaderField]
         /// How the end of the body is determined.
         package var framing: BodyFraming
     }
@@ -40,7 +40,7 @@ package struct HeaderCollector {
     private var bytes = 0
     private var lines = 0
     private var status: (code: Int, version: String)?
-    private var fields: [ResponseHead.Field] = []
+    private var fields: [HeaderField] = []
     private var isDone = false
 
     /// Creates a collector for one request.

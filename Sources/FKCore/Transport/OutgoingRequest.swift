@@ -12,7 +12,7 @@ struct OutgoingRequest {
     var method: String
     var body: Data?
     /// The fields in the order they are sent, with checked names and values.
-    var headers: [ResponseHead.Field]
+    var headers: [HeaderField]
     var credentials: URLParts.Credentials?
     var usesNetrc: Bool
 
@@ -61,7 +61,7 @@ struct OutgoingRequest {
     }
 
     /// The fields of every request that has none of the same name.
-    private static let usualHeaders: [ResponseHead.Field] = [
+    private static let usualHeaders: [HeaderField] = [
         .init("User-Agent", TransportOptions.defaultUserAgent), .init("Accept-Encoding", "identity"),
         // RFC 9530 section 4: a server may send a digest, with which the file is checked.
         .init("Want-Repr-Digest", "sha-256=10, sha-512=5"),

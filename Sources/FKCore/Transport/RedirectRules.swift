@@ -35,7 +35,7 @@ package struct RedirectRules: Sendable {
     package private(set) var count = 0
     /// The fields of the redirects followed so far that describe the file, and of the first one those that announce limits
     /// (`ResponseHead.carried`), at most 100.
-    package private(set) var carried: [ResponseHead.Field] = []
+    package private(set) var carried: [HeaderField] = []
     /// The URLs that redirected, after the first one.
     package private(set) var via: [String] = []
     private static let carriedNames = ["Link", "X-Linked-ETag", "X-Linked-Size"]

@@ -8,7 +8,7 @@ import Foundation
 extension URLRequest {
     /// Adds a header field. It keeps a value that cannot be sent, so that the request is refused instead of sent
     /// without it: Foundation's own method silently drops such a value.
-    package mutating func add(_ field: ResponseHead.Field) {
+    package mutating func add(_ field: HeaderField) {
         if HTTPToken.isFieldValue(field.value) {
             addValue(field.value, forHTTPHeaderField: field.name)
         } else {
@@ -21,7 +21,7 @@ extension URLRequest {
     /// - Throws: `.invalidArgument` with the name of the field that cannot be sent, never with its value.
     package func checkFields() throws(DownloadError) {
         for (name, value) in allHTTPHeaderFields ?? [:] {
-            guard let fault = ResponseHead.Field(name, value).fault else { continue }
+            guard let fault = HeaderField(name, value).fault else { continue }
             throw DownloadError(
                 .invalidArgument, "The request was not sent: \(fault).",
                 url: url.map { URLMasking.mask($0.absoluteString) })

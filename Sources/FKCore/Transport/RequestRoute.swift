@@ -50,7 +50,7 @@ struct RequestRoute {
     var redirects: Int { rules?.count ?? 0 }
 
     /// The fields of the redirects that describe the file.
-    var carried: [ResponseHead.Field] { rules?.carried ?? [] }
+    var carried: [HeaderField] { rules?.carried ?? [] }
 
     /// The URLs that redirected, after the first one.
     var via: [String] { rules?.via ?? [] }

@@ -126,11 +126,11 @@ public protocol TransportOperation: AnyObject, Sendable {
 /// The facts about a transfer that ended with success.
 public struct TransportSummary: Sendable, Hashable {
     /// The body bytes that the handler received.
-    public var bodyBytes: Int64
+    package var bodyBytes: Int64
     /// True if a length, a last chunk or the end of an HTTP/2 stream marked the end of the body; false if the server only
     /// closed the connection (RFC 9112 section 6.3 rule 8), or if the transport cannot tell. The engine asks once more for
     /// the rest of a body of HTTP/2 without a marked end.
-    public var lengthVerified: Bool
+    package var lengthVerified: Bool
 
     /// Creates a summary. Transports call it at the end.
     public init(bodyBytes: Int64, lengthVerified: Bool) {

@@ -19,14 +19,14 @@ enum URLSessionOptions {
         of options: TransportOptions, url: String, environment: [String: String] = ProcessInfo.processInfo.environment
     ) -> DownloadError? {
         var refused: [String] = []
-        if options.caFile != nil { refused.append("certificate authorities of its own") }
-        if options.crlFile != nil { refused.append("certificate revocation lists") }
+        if options.caPath != nil { refused.append("certificate authorities of its own") }
+        if options.crlPath != nil { refused.append("certificate revocation lists") }
         if options.pinnedPublicKey != nil { refused.append("pinned public keys") }
         if options.insecure { refused.append("accepting any certificate") }
         if let proxy = options.proxy, !proxy.isEmpty { refused.append("a proxy of its own") }
         if options.interface != nil { refused.append("a network interface") }
         if options.netrc { refused.append("~/.netrc") }
-        if options.cookieFile != nil { refused.append("a file of cookies") }
+        if options.cookiePath != nil { refused.append("a file of cookies") }
         if options.dnsServers != nil { refused.append("name servers") }
         if options.dohURL != nil { refused.append("DNS over HTTPS") }
         if options.httpVersion != .automatic { refused.append("a version of HTTP") }
@@ -89,7 +89,9 @@ extension OutgoingRequest {
 
 extension ResponseHead {
     init(_ response: HTTPURLResponse, url: String, redirects: Int) {
-        let fields = response.allHeaderFields.map { Field("\($0.key)", "\($0.value)") }.sorted { $0.name < $1.name }
+        let fields = response.allHeaderFields.map { HeaderField("\($0.key)", "\($0.value)") }.sorted {
+            $0.name < $1.name
+        }
         self.init(status: response.statusCode, fields: fields, url: url, redirects: redirects)
     }
 }

@@ -7,7 +7,7 @@ import Foundation
 /// Adds header fields to every request and replaces fields of the same name.
 ///
 /// ```swift
-/// chains.register(request: try HeadersMiddleware(["X-Api-Key": key], secret: ["X-Api-Key"]))
+/// chains.register(request: try HeadersMiddleware([HeaderField("X-Api-Key", key)], secret: ["X-Api-Key"]))
 /// ```
 ///
 /// It runs again on each attempt. The fields are never stored.
@@ -16,18 +16,18 @@ public struct HeadersMiddleware: RequestMiddleware {
     public let priority: Int
     /// The names of the fields that must not follow a redirect to another origin. The default is none.
     public let secretHeaders: [String]
-    private let fields: [String: String]
+    private let fields: [HeaderField]
 
     /// Creates the middleware.
     ///
     /// - Parameters:
-    ///   - fields: names and values. A name must be a token (RFC 9110 section 5.6.2). A value must not contain
+    ///   - fields: of several with one name, the last one counts. A name must be a token (RFC 9110 section 5.6.2). A value must not contain
     ///     control characters except tab, so that it cannot add another field or request.
     ///   - secret: the names among them that must not follow a redirect to another origin; the default is none.
     ///   - priority: the position in the chain; the default is 100.
     /// - Throws: `.invalidArgument` with the name of the invalid field, never with its value.
-    public init(_ fields: [String: String], secret: [String] = [], priority: Int = 100) throws(DownloadError) {
-        for (name, value) in fields { try Self.validate(name: name, value: value) }
+    public init(_ fields: [HeaderField], secret: [String] = [], priority: Int = 100) throws(DownloadError) {
+        for field in fields { try Self.validate(name: field.name, value: field.value) }
         self.fields = fields
         self.secretHeaders = secret
         self.priority = priority
@@ -36,7 +36,7 @@ public struct HeadersMiddleware: RequestMiddleware {
     /// Sets the fields. It never throws.
     public func process(_ request: URLRequest, for task: TaskContext) async throws -> URLRequest {
         var request = request
-        for (name, value) in fields { request.setValue(value, forHTTPHeaderField: name) }
+        for field in fields { request.setValue(field.value, forHTTPHeaderField: field.name) }
         return request
     }
 

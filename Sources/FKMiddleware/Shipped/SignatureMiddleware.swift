@@ -3,7 +3,7 @@ import Foundation
 /// Refuses finished files that a key has not signed.
 ///
 /// ```swift
-/// let key = try SignatureKey(contentsOf: "minisign.pub")
+/// let key = try SignatureKey(contentsOf: URL(fileURLWithPath: "minisign.pub"))
 /// chains.register(response: SignatureMiddleware(key, [url: signature]))
 /// ```
 ///

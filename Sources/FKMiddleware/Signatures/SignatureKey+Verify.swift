@@ -47,8 +47,8 @@ extension SignatureKey {
     ///
     /// - Returns: the signer, as `verify(_:of:)`.
     /// - Throws: as `verify(_:of:)`; `.invalidArgument` if the file cannot be read.
-    @discardableResult public func verify(_ signature: [UInt8], ofFile path: String) throws(DownloadError) -> String {
-        do throws(SignatureFault) { return try prove(signature, .file(path)) } catch {
+    @discardableResult public func verify(_ signature: [UInt8], ofFile file: URL) throws(DownloadError) -> String {
+        do throws(SignatureFault) { return try prove(signature, .file(file.path)) } catch {
             throw error.error(of: "The signature")
         }
     }

@@ -42,7 +42,9 @@ public struct SignatureKey: Sendable, Hashable, CustomStringConvertible {
     /// key.
     ///
     /// - Throws: `.invalidArgument` if the file cannot be read or has no key, or more than one.
-    public init(contentsOf path: String) throws(DownloadError) {
+    public init(contentsOf file: URL) throws(DownloadError) { try self.init(contentsOfFile: file.path) }
+
+    package init(contentsOfFile path: String) throws(DownloadError) {
         let bytes = try SmallFile.read(path, limit: Self.limit, named: "key file")
         do throws(DownloadError) { try self.init(contents: bytes) } catch {
             throw DownloadError(

@@ -144,7 +144,7 @@ function parseRate(text) {
 
 const STATES = ["action", "idle", "error", "suspend", "cancel", "complete"];
 const WORDS = { action: "running", idle: "waiting", prepare: "waiting", error: "failed", suspend: "suspended", cancel: "cancelled", complete: "complete", unknown: "unknown" };
-const stateOf = (task) => (task.state === "prepare" || !WORDS[task.state] ? "idle" : task.state);
+const stateOf = (task) => (WORDS[task.state] ? task.state : "idle");
 
 /** Why a task waits, in short words: `example.com asked for 1m54s`. */
 function waitText(task) {

@@ -18,7 +18,7 @@ enum ShownState: String, Sendable, CaseIterable {
     /// nil for a task that is gone.
     init?(_ state: DownloadState) {
         switch state {
-        case .prepare, .idle: self = .waiting
+        case .idle: self = .waiting
         case .action: self = .running
         case .suspend: self = .suspended
         case .cancel: self = .cancelled
@@ -48,7 +48,7 @@ enum ShownState: String, Sendable, CaseIterable {
     /// The stored states, most frequent first.
     var states: [DownloadState] {
         switch self {
-        case .waiting: [.idle, .prepare]
+        case .waiting: [.idle]
         case .running: [.action]
         case .suspended: [.suspend]
         case .cancelled: [.cancel]

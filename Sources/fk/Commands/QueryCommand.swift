@@ -253,7 +253,7 @@ struct RecordText {
         case .suspend: "it was suspended; resume it with: fk resume \(record.id.short)"
         case .cancel: "it was cancelled; start again with: fk retry \(record.id.short)"
         case .action: "it is running"
-        case .prepare, .idle, .unknown:
+        case .idle, .unknown:
             if let waiting = record.waiting, waiting.reason == .slot {
                 "it is queued: \(waiting.text), or it is not part of the current run; fk run takes all"
             } else if let waiting = record.waiting, waiting.reason != .engine {

@@ -100,7 +100,6 @@ extension LogLine {
         case .suspend: return LogLine(.info, "suspended", task + [("bytes", "\(info.count.received)")])
         case .cancel: return LogLine(.info, "cancelled", task)
         case .unknown: return LogLine(.info, "forgotten", task)
-        case .prepare: return LogLine(.debug, "prepared", task)
         }
     }
 

@@ -15,7 +15,7 @@ enum Login {
     /// - Throws: `UsageError`. It never contains the password.
     static func header(
         _ arguments: ParsedArguments, ask: (String) throws -> String? = PasswordPrompt.ask
-    ) throws -> ResponseHead.Field? {
+    ) throws -> HeaderField? {
         guard let text = arguments["user"] else { return nil }
         let colon = text.utf8.firstIndex(of: UInt8(ascii: ":"))
         let name = String(text[..<(colon ?? text.endIndex)])
@@ -37,7 +37,7 @@ enum Login {
         guard !(name + password).unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7f }) else {
             throw arguments.error("--user: name and password cannot have control characters.")
         }
-        return ResponseHead.Field("Authorization", "Basic " + Data("\(name):\(password)".utf8).base64EncodedString())
+        return HeaderField("Authorization", "Basic " + Data("\(name):\(password)".utf8).base64EncodedString())
     }
 }
 

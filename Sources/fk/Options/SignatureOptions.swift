@@ -29,7 +29,7 @@ struct SignatureOptions: Sendable {
         }
         do throws(DownloadError) {
             key =
-                SignatureKey.isLiteral(text) ? try SignatureKey(text) : try SignatureKey(contentsOf: text)
+                SignatureKey.isLiteral(text) ? try SignatureKey(text) : try SignatureKey(contentsOfFile: text)
         } catch {
             throw arguments.error("--signed-by: \(error.message)")
         }

@@ -70,7 +70,7 @@ extension TaskInput {
         var request = DocumentRequest(url: task.url, options: task.options)
         request.headers =
             (task.options.headers ?? []) + [
-                ResponseHead.Field("Accept", "application/metalink4+xml, application/metalink+xml;q=0.9, */*;q=0.1")
+                HeaderField("Accept", "application/metalink4+xml, application/metalink+xml;q=0.9, */*;q=0.1")
             ]
         request.secretHeaders = Set((task.options.secretHeaders ?? []).map { $0.lowercased() })
         request.isWanted = { head in

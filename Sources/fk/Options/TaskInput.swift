@@ -252,8 +252,8 @@ struct TaskInput: Sendable {
         options.mirrorPolicy = try arguments.choice("mirrors", "--mirrors", of: MirrorPolicy.self)
         options.maxAttempts = try arguments.integer("retry", "--retry", in: 0...1000).map { $0 + 1 }
         options.timeoutSeconds = try arguments.seconds("timeout", "--timeout", in: 1...86_400)
-        options.caFile = try arguments["cacert"].map { try CertificateFile.check($0, arguments, context) }
-        options.cookieFile = try cookieFile(arguments, context)
+        options.caPath = try arguments["cacert"].map { try CertificateFile.check($0, arguments, context) }
+        options.cookiePath = try cookieFile(arguments, context)
         options.pinnedPublicKey = arguments["pinnedpubkey"]
         if let keys = options.pinnedPublicKey, let fault = PinnedPublicKey.fault(in: keys) {
             throw arguments.error("--pinnedpubkey: \(fault).")
@@ -331,7 +331,7 @@ struct TaskInput: Sendable {
 
 extension TaskOptions {
     /// Adds a header; a secret one does not follow a redirect to another host.
-    fileprivate mutating func add(_ header: ResponseHead.Field) {
+    fileprivate mutating func add(_ header: HeaderField) {
         let all = (headers ?? []) + [header]
         headers = all
         secretHeaders = HeaderField.secretNames(of: all)

@@ -245,7 +245,7 @@ final class RunPresenter: Sendable {
                 info, label: label, resumed: state.started[info.id]?.received ?? 0, meters: state.meters, time: time,
                 now: now)
         }
-        let waiting = tracker.count(.idle) + tracker.count(.prepare) - (shown.count - running.count)
+        let waiting = tracker.count(.idle) - (shown.count - running.count)
         return (
             lines,
             TotalLine(

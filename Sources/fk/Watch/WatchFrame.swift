@@ -59,7 +59,7 @@ struct WatchFrame {
         // In front of the counts, because a narrow title is cut at its end.
         if !model.filter.isEmpty { parts.append("/\(Escaping.visible(model.filter))") }
         for (state, word) in words {
-            let count = (model.counts[state] ?? 0) + (state == .idle ? model.counts[.prepare] ?? 0 : 0)
+            let count = model.counts[state] ?? 0
             if count > 0 { parts.append("\(count) \(word)") }
         }
         if let barrel = model.barrel { parts.append("barrel \(Escaping.visible(barrel))") }
@@ -132,7 +132,7 @@ struct WatchFrame {
     private func verbs(_ state: DownloadState?) -> [String] {
         switch state {
         case .action: ["space suspend", "c cancel", "f forget"]
-        case .idle, .prepare: ["space suspend", "J K move", "c cancel", "f forget"]
+        case .idle: ["space suspend", "J K move", "c cancel", "f forget"]
         case .suspend: ["space resume", "c cancel", "f forget"]
         case .error, .cancel: ["r retry", "f forget"]
         case .complete: ["f forget"]
@@ -198,7 +198,7 @@ struct WatchFrame {
         }
         let (sign, style) = sign(info.state)
         var line = "\(style?(sign, usesColor) ?? sign) \(layout.line(task))"
-        if info.state == .idle || info.state == .prepare { line = Style.dim(Style.removed(from: line), usesColor) }
+        if info.state == .idle { line = Style.dim(Style.removed(from: line), usesColor) }
         let mark = model.marked.contains(info.id) ? "*" : " "
         guard isSelected else { return " \(mark)" + line }
         return Style.reverse(Columns.pad(">\(mark)" + Style.removed(from: line), to: columns - 1), true)
@@ -211,7 +211,7 @@ struct WatchFrame {
         case .error: (usesUnicode ? "✗" : "!", .red)
         case .suspend: (usesUnicode ? "‖" : "=", .yellow)
         case .cancel: (usesUnicode ? "–" : "-", .yellow)
-        case .idle, .prepare, .unknown: (" ", nil)
+        case .idle, .unknown: (" ", nil)
         }
     }
 
@@ -224,7 +224,7 @@ struct WatchFrame {
         case .error: return (info.error?.shortText ?? "failed", .red)
         case .suspend: return ("suspended, \(bytes) kept", .yellow)
         case .cancel: return ("cancelled", .yellow)
-        case .idle, .prepare, .unknown:
+        case .idle, .unknown:
             let text = wait ?? "waiting"
             return (info.count.received > 0 ? "\(text), \(bytes)" : text, .dim)
         }

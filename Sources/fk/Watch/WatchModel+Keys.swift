@@ -142,7 +142,7 @@ extension WatchModel {
     private mutating func start() -> [Effect] {
         if case .some(.some(let pid)) = owner { say("Process \(pid) runs the downloads already.") }
         guard owner == .some(nil) else { return [] }
-        guard counts[.idle, default: 0] + counts[.prepare, default: 0] > 0 else {
+        guard counts[.idle, default: 0] > 0 else {
             say("Nothing waits.")
             return []
         }

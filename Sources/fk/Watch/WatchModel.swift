@@ -225,7 +225,7 @@ struct WatchModel: Sendable {
         case .action: 0
         case .suspend: 1
         case .error: 2
-        case .idle, .prepare: info.wait?.until != nil ? 3 : 4
+        case .idle: info.wait?.until != nil ? 3 : 4
         case .cancel: 5
         case .complete: 6
         case .unknown: 7

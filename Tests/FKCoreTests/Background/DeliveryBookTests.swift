@@ -14,7 +14,7 @@ struct DeliveryBookTests {
     }
     private static func piece(_ key: PieceKey) -> Delivery {
         let fields = [
-            ResponseHead.Field("Content-Range", "bytes \(key.start)-\(key.end! - 1)/100"), .init("ETag", "\"a\""),
+            HeaderField("Content-Range", "bytes \(key.start)-\(key.end! - 1)/100"), .init("ETag", "\"a\""),
         ]
         return Delivery(key: key, head: ResponseHead(status: 206, fields: fields, url: "u"), length: 10)
     }

@@ -46,7 +46,7 @@ struct DeliveryRulesTests {
     func fate(_ state: DownloadState) {
         let expected: (missing: DeliveryRules.Fate, there: DeliveryRules.Fate)
         switch state {
-        case .prepare, .idle, .action: expected = (.expected, .unwanted)
+        case .idle, .action: expected = (.expected, .unwanted)
         case .suspend, .error: expected = (.rests, .unwanted)
         case .cancel, .complete, .unknown: expected = (.unwanted, .unwanted)
         }
@@ -75,7 +75,7 @@ struct DeliveryRulesTests {
     // MARK: An attempt
 
     private static func head(_ status: Int, range: String?, tag: String?, modified: String? = nil) -> ResponseHead {
-        var fields: [ResponseHead.Field] = []
+        var fields: [HeaderField] = []
         if let range { fields += [.init("content-range", range), .init("Content-Length", "100")] }
         if let tag { fields.append(.init("ETag", tag)) }
         if let modified { fields.append(.init("Last-Modified", modified)) }

@@ -78,7 +78,7 @@ final class ScriptedFiles: FileTransport {
 
     /// Delivers what a server with this file answers.
     func deliver(_ key: PieceKey, of content: [UInt8], tag: String? = "\"1\"") throws {
-        let tags = tag.map { [ResponseHead.Field("ETag", $0)] } ?? []
+        let tags = tag.map { [HeaderField("ETag", $0)] } ?? []
         let url = "http://h.example/a"
         guard let end = key.end.map({ Int(min($0, Int64(content.count))) }) else {
             let fields = tags + [.init("Content-Length", "\(content.count)")]

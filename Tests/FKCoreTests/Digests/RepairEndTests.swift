@@ -23,7 +23,7 @@ struct RepairEndTests {
 
     /// A server without ranges.
     private static func whole(_ content: [UInt8], hasLength: Bool = true) -> FakeTransport.Answer {
-        let fields = hasLength ? [ResponseHead.Field("Content-Length", "\(content.count)")] : []
+        let fields = hasLength ? [HeaderField("Content-Length", "\(content.count)")] : []
         return .init([.head(ResponseHead(status: 200, fields: fields, url: "http://h/")), .bytes(content)])
     }
 

@@ -17,7 +17,7 @@ struct SignedFileTests {
         _ = try folder.write(bytes, to: "file")
         try Program.run("minisign", ["-G", "-W", "-p", "pub", "-s", "sec"], in: folder.url)
         try Program.run("minisign", ["-S", "-s", "sec", "-m", "file", "-x", "sig"], in: folder.url)
-        return (try SignatureKey(contentsOf: folder.file("pub").path), try folder.read("sig"))
+        return (try SignatureKey(contentsOf: folder.file("pub")), try folder.read("sig"))
     }
 
     private func server(_ content: [UInt8]) throws -> FaultServer {

@@ -9,7 +9,7 @@ import Testing
 @Suite("Digests that stores send", .timeLimit(.minutes(10)))
 struct StoreDigestTests {
     private static func answer(
-        _ body: [UInt8], _ fields: [ResponseHead.Field], to request: TransportRequest, cut: Int? = nil
+        _ body: [UInt8], _ fields: [HeaderField], to request: TransportRequest, cut: Int? = nil
     ) -> Bench.Answer {
         var answer = Bench.Answer.file(body, to: request, cut: cut)
         if case .head(var head) = answer.steps[0] {
@@ -19,7 +19,7 @@ struct StoreDigestTests {
         return answer
     }
 
-    private static func field(_ body: [UInt8], _ algorithm: Checksum.Algorithm) -> ResponseHead.Field {
+    private static func field(_ body: [UInt8], _ algorithm: Checksum.Algorithm) -> HeaderField {
         let digester = Digester(algorithm)
         body.withUnsafeBytes { digester.update($0) }
         let base64 = Data(digester.bytes()).base64EncodedString()

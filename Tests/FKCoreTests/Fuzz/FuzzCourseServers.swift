@@ -130,7 +130,7 @@ final class CourseServers: Sendable {
     ) -> (String, [Bench.Answer.Step]) {
         let url = request.urlRequest.url?.absoluteString ?? ""
         func asked(_ name: String) -> String? { request.urlRequest.value(forHTTPHeaderField: name) }
-        func head(_ status: Int, _ fields: [ResponseHead.Field] = []) -> Bench.Answer.Step {
+        func head(_ status: Int, _ fields: [HeaderField] = []) -> Bench.Answer.Step {
             .head(ResponseHead(status: status, fields: fields, url: url))
         }
         let isOdd = isOdd && state.random.below(4) < state.oddity
@@ -173,10 +173,10 @@ final class CourseServers: Sendable {
         return (kind + end, [first] + steps)
     }
 
-    private func fields(_ host: Host) -> [ResponseHead.Field] {
+    private func fields(_ host: Host) -> [HeaderField] {
         let version = host.version
-        let time = ResponseHead.Field("Last-Modified", "Mon, 0\(version + 1) Jan 2024 00:00:00 GMT")
-        var fields: [ResponseHead.Field] =
+        let time = HeaderField("Last-Modified", "Mon, 0\(version + 1) Jan 2024 00:00:00 GMT")
+        var fields: [HeaderField] =
             switch host.validators {
             case .strongTag: [.init("ETag", "\"v\(version)\"")]
             case .weakTag: [.init("ETag", "W/\"v\(version)\"")]

@@ -72,7 +72,7 @@ struct AnswerTests {
         let nginx = try NginxServer(upstream: upstream.port)
         let relay = try CuttingRelay(to: nginx.tlsPort, dropsAlerts: true)
         let live = try LiveBench {
-            $0.transport.caFile = nginx.certificates.caFile
+            $0.transport.caPath = nginx.certificates.caFile
             $0.transport.httpVersion = .http1
         }
         let info = try await live.fetch("https://127.0.0.1:\(relay.port)/upstream/a")

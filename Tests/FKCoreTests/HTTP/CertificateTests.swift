@@ -14,7 +14,7 @@ struct CertificateTests {
     ) async throws -> (DownloadInfo, LiveBench) {
         try nginx.write(Self.content, to: "a")
         let live = try LiveBench {
-            if trust { $0.transport.caFile = nginx.certificates.caFile }
+            if trust { $0.transport.caPath = nginx.certificates.caFile }
             settings(&$0.transport)
         }
         let info = try await live.fetch("\(nginx.tlsBase)/a?key=canary")
@@ -53,7 +53,7 @@ struct CertificateTests {
             expectRefused(info, live, "does not match pinned public key")
             #expect(info.error?.remedy == .checkPinnedKey)
         }
-        let live = try LiveBench { $0.transport.caFile = nginx.certificates.caFile }
+        let live = try LiveBench { $0.transport.caPath = nginx.certificates.caFile }
         #expect(try await live.fetch("\(nginx.tlsBase)/a") { $0.pinnedPublicKey = wrong }.error?.code == .tls)
         await live.downloader.close()
     }
@@ -79,7 +79,7 @@ struct CertificateTests {
     func revoked(_ isRevoked: Bool) async throws {
         let nginx = try NginxServer()
         let list = try nginx.certificates.revocations(isRevoked ? .good : nil)
-        let (info, live) = try await fetch(nginx) { $0.crlFile = list }
+        let (info, live) = try await fetch(nginx) { $0.crlPath = list }
         if isRevoked {
             expectRefused(info, live, "certificate revoked")
         } else {
@@ -89,7 +89,7 @@ struct CertificateTests {
 
     @Test("a list of revocations that cannot be read is an error, not a permission")
     func unreadableList() async throws {
-        let (info, live) = try await fetch(try NginxServer()) { $0.crlFile = "/does/not/exist.pem" }
+        let (info, live) = try await fetch(try NginxServer()) { $0.crlPath = "/does/not/exist.pem" }
         #expect(info.state == .error && info.error?.code == .tls && live.names == [])
     }
 
@@ -97,7 +97,7 @@ struct CertificateTests {
     func insecure() async throws {
         let nginx = try NginxServer(certificate: .wrongHost)
         for name in ["a", "b"] { try nginx.write(Self.content, to: name) }
-        let live = try LiveBench { $0.transport.caFile = nginx.certificates.caFile }
+        let live = try LiveBench { $0.transport.caPath = nginx.certificates.caFile }
         let careless = try await live.fetch("\(nginx.tlsBase)/a") { $0.insecure = true }
         let careful = try await live.fetch("\(nginx.tlsBase)/b")
         #expect(careless.state == .complete && careful.error?.code == .tls)

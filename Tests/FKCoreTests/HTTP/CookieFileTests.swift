@@ -43,7 +43,7 @@ struct CookieFileTests {
         let proxy = try proxy()
         let live = try LiveBench { $0.transport.proxy = proxy.url("") }
         let file = try write(Self.cookies, live)
-        #expect(try await live.fetch(url) { $0.cookieFile = file }.state == .complete)
+        #expect(try await live.fetch(url) { $0.cookiePath = file }.state == .complete)
         #expect(String(decoding: try live.out("x"), as: UTF8.self) == names)
         await live.downloader.close()
     }
@@ -58,7 +58,7 @@ struct CookieFileTests {
             $0.connections = .fixed(connections)
         }
         let file = try write(Self.cookies, live)
-        #expect(try await live.fetch("http://a.test/with") { $0.cookieFile = file }.state == .complete)
+        #expect(try await live.fetch("http://a.test/with") { $0.cookiePath = file }.state == .complete)
         #expect(try await live.fetch("http://a.test/without").state == .complete)
         #expect(!proxy.requests.isEmpty)
         for request in proxy.requests {
@@ -84,7 +84,7 @@ struct CookieFileTests {
             }
             return .ok([1])
         }
-        #expect(try await live.fetch(server.url("/a")) { $0.cookieFile = file }.state == .complete)
+        #expect(try await live.fetch(server.url("/a")) { $0.cookiePath = file }.state == .complete)
         #expect(server.requests.map { Self.names($0["Cookie"]) } == ["old", "new"])
         await live.downloader.close()
     }
@@ -96,7 +96,7 @@ struct CookieFileTests {
         let file = try write("127.0.0.1\tFALSE\t/\tFALSE\t0\tsession\t1\n", live)
         server.route("/a") { _ in .redirect(to: "/b").adding("Set-Cookie", "session=; Max-Age=0; Path=/") }
         server.route("/b") { .ok(Array(Self.names($0["Cookie"]).utf8)) }
-        #expect(try await live.fetch(server.url("/a")) { $0.cookieFile = file }.state == .complete)
+        #expect(try await live.fetch(server.url("/a")) { $0.cookiePath = file }.state == .complete)
         #expect(server.requests.map { Self.names($0["Cookie"]) } == ["session", ""])
         await live.downloader.close()
     }
@@ -109,7 +109,7 @@ struct CookieFileTests {
         let server = try FaultServer()
         if let text { _ = try write(text, live) }
         let path = live.folder.path + "/cookies.txt"
-        let error = try #require(try await live.fetch(server.url("/a")) { $0.cookieFile = path }.error)
+        let error = try #require(try await live.fetch(server.url("/a")) { $0.cookiePath = path }.error)
         #expect(error.code == .invalidArgument && error.message.contains(path), "\(error)")
         #expect(error.message.contains(text == nil ? "No such file" : "Netscape"))
         #expect(server.requests.isEmpty)

@@ -29,7 +29,7 @@ struct NginxTests {
         let server = try NginxServer()
         let live = try LiveBench {
             $0.maxAction = 8
-            $0.transport.caFile = server.certificates.caFile
+            $0.transport.caPath = server.certificates.caFile
             // The first one would be alone.
             if scheme == "https" { $0.transport.httpVersion = .http2 }
         }
@@ -59,7 +59,7 @@ struct NginxTests {
     @Test("a file alone comes over HTTP/1.1, a barrel over HTTP/2")
     func versions() async throws {
         let server = try NginxServer()
-        let live = try LiveBench { $0.transport.caFile = server.certificates.caFile }
+        let live = try LiveBench { $0.transport.caPath = server.certificates.caFile }
         let content = Bytes.pattern(count: 300_000)
         for name in ["alone", "a", "b", "c"] { try server.write(content, to: name) }
         // By another name than the barrel, which may else take its idle connection.
@@ -79,7 +79,7 @@ struct NginxTests {
         let live = try LiveBench {
             $0.maxAction = 256
             $0.maxConnectionsPerHost = 256
-            $0.transport.caFile = server.certificates.caFile
+            $0.transport.caPath = server.certificates.caFile
             $0.transport.httpVersion = .http2
         }
         let content = Bytes.pattern(count: 5_000)

@@ -92,7 +92,7 @@ struct RedirectTests {
             server.route("/c") { _ in .ok(Self.content) }
         }
         let live = try LiveBench {
-            $0.transport.caFile = nginx.certificates.caFile
+            $0.transport.caPath = nginx.certificates.caFile
             $0.transport.allowsInsecureRedirect = true
         }
         live.downloader.middlewares.onRequest("request step", secretHeaders: ["X-Signature"]) { request, _ in

@@ -42,7 +42,7 @@
             let transport = CurlTransport()
             defer { transport.shutdown() }
             var options = TransportConformance.Context.options
-            options.caFile = certificates.caFile
+            options.caPath = certificates.caFile
             let handler = RecordingHandler()
             _ = transport.start(
                 try TransportConformance.Context.request("https://127.0.0.1:\(port)/a", options: options),

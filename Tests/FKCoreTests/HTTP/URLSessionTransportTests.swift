@@ -158,11 +158,11 @@ struct URLSessionTransportTests {
     @Test("an option that URLSession cannot keep is refused before anything is sent")
     func refusals() async throws {
         let changes: [(String, @Sendable (inout TransportOptions) -> Void)] = [
-            ("authorities", { $0.caFile = "/ca.pem" }), ("revocation", { $0.crlFile = "/crl.pem" }),
+            ("authorities", { $0.caPath = "/ca.pem" }), ("revocation", { $0.crlPath = "/crl.pem" }),
             ("public keys", { $0.pinnedPublicKey = "sha256//\(Data(count: 32).base64EncodedString())" }),
             ("any certificate", { $0.insecure = true }), ("proxy", { $0.proxy = "http://127.0.0.1:1" }),
             ("network interface", { $0.interface = "lo" }), ("netrc", { $0.netrc = true }),
-            ("file of cookies", { $0.cookieFile = "/cookies.txt" }), ("version of HTTP", { $0.httpVersion = .http1 }),
+            ("file of cookies", { $0.cookiePath = "/cookies.txt" }), ("version of HTTP", { $0.httpVersion = .http1 }),
         ]
         let server = try FaultServer()
         server.route("/a") { _ in .ok([1]) }

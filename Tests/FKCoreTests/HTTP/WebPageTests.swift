@@ -6,9 +6,9 @@ import Testing
 @testable import FKModel
 
 @Suite("A web page in the place of a file") struct WebPageTests {
-    private func head(_ type: String?, _ more: [ResponseHead.Field] = []) -> ResponseHead {
+    private func head(_ type: String?, _ more: [HeaderField] = []) -> ResponseHead {
         ResponseHead(
-            status: 200, fields: (type.map { [ResponseHead.Field("Content-Type", $0)] } ?? []) + more, url: "http://h/x"
+            status: 200, fields: (type.map { [HeaderField("Content-Type", $0)] } ?? []) + more, url: "http://h/x"
         )
     }
 
@@ -58,7 +58,7 @@ import Testing
     func retry() {
         #expect(PageRules.error("a.zip", head("text/html"))?.isRetryable == false)
         for expected in [nil, "application/zip"] {
-            let answer = head("text/html", [ResponseHead.Field("Retry-After", "5")])
+            let answer = head("text/html", [HeaderField("Retry-After", "5")])
             let error = PageRules.error("a.zip", answer, expected: expected)
             #expect(error?.isRetryable == true && error?.retryAfter == .seconds(5))
         }
@@ -74,7 +74,7 @@ import Testing
         "each answer that brings bytes is judged, errors keep their own reason", arguments: [200, 203, 206, 404, 503])
     func statuses(_ status: Int) {
         let head = ResponseHead(
-            status: status, fields: [ResponseHead.Field("Content-Type", "text/html")], url: "http://h/x")
+            status: status, fields: [HeaderField("Content-Type", "text/html")], url: "http://h/x")
         let decision = ResumeRules.decide(
             head: head, ask: RangeAsk(), known: .init(name: "a.zip"), segments: 1)
         guard case .refuse(let error) = decision else {

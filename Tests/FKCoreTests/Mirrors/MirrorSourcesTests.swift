@@ -91,7 +91,7 @@ struct MirrorTrialTests {
         var status = 206
         var range: String? = "bytes 1000-5095/9000"
         var etag: String? = "\"m\""
-        var fields: [ResponseHead.Field] = []
+        var fields: [HeaderField] = []
         var body = MirrorTrialTests.held
         var held = MirrorTrialTests.held
         var validator: Validator? = Validator(etag: "\"a\"")
@@ -101,7 +101,7 @@ struct MirrorTrialTests {
         var testDescription: String { name }
     }
 
-    private static func digest(of content: [UInt8]) -> ResponseHead.Field {
+    private static func digest(of content: [UInt8]) -> HeaderField {
         let digester = Digester(.sha256)
         content.withUnsafeBytes { digester.update($0) }
         return .init("Repr-Digest", "sha-256=:\(Data(digester.bytes()).base64EncodedString()):")

@@ -17,11 +17,11 @@ struct MirrorTests {
     struct Mirror: Sendable {
         var content: [UInt8]
         var etag: String? = "\"b\""
-        var fields: [ResponseHead.Field] = []
+        var fields: [HeaderField] = []
     }
 
     private func run(
-        _ content: [UInt8], fields: [ResponseHead.Field] = [], _ mirror: Mirror, checksum: Bool = false,
+        _ content: [UInt8], fields: [HeaderField] = [], _ mirror: Mirror, checksum: Bool = false,
         policy: MirrorPolicy? = .combine
     ) async throws -> (Bench, DownloadInfo) {
         let (bench, id) = try await start(content, fields: fields, mirror, checksum: checksum, policy: policy)
@@ -29,7 +29,7 @@ struct MirrorTests {
     }
 
     private func start(
-        _ content: [UInt8], fields: [ResponseHead.Field] = [], _ mirror: Mirror, checksum: Bool = false,
+        _ content: [UInt8], fields: [HeaderField] = [], _ mirror: Mirror, checksum: Bool = false,
         policy: MirrorPolicy? = .combine
     ) async throws -> (Bench, TaskID) {
         let bench = try await Bench { request, number in
@@ -239,7 +239,7 @@ struct MirrorTests {
         #expect(try second.out("f") == content)
     }
 
-    private static func digest(_ content: [UInt8]) -> ResponseHead.Field {
+    private static func digest(_ content: [UInt8]) -> HeaderField {
         let digester = Digester(.sha256)
         content.withUnsafeBytes { digester.update($0) }
         return .init("Repr-Digest", "sha-256=:\(Data(digester.bytes()).base64EncodedString()):")
@@ -250,7 +250,7 @@ struct MirrorTests {
 struct ServerDigestTests {
     private static let content = Bytes.pattern(count: 400_000)
 
-    private func run(_ field: ResponseHead.Field, checksum: String? = nil, isTwice: Bool = false) async throws -> (
+    private func run(_ field: HeaderField, checksum: String? = nil, isTwice: Bool = false) async throws -> (
         Bench, DownloadInfo
     ) {
         let bench = try await Bench { request, _ in .file(Self.content, to: request).adding([field]) }
@@ -296,7 +296,7 @@ struct ServerDigestTests {
 
 extension FakeTransport.Answer {
     /// The same answer with more header fields.
-    fileprivate func adding(_ fields: [ResponseHead.Field]) -> Self {
+    fileprivate func adding(_ fields: [HeaderField]) -> Self {
         var result = self
         if case .head(var head) = result.steps.first {
             head.fields += fields

@@ -57,7 +57,7 @@ struct RelinkTests {
             case .idle: .requeue
             case .action: .restart
             case .error: .queue
-            case .prepare, .suspend, .cancel, .complete: .nothing
+            case .suspend, .cancel, .complete: .nothing
             case .unknown: nil
             }
         #expect(Relinking.effect(in: state) == expected)

@@ -86,7 +86,7 @@ struct NameRulesTests {
             ("http://e.com/a.php", "inline; filename*=UTF-8''%e4%b8%ad.txt; filename=x", nil, "中.txt"),
         ] as [(String, String?, String?, String)])
     func source(url: String, disposition: String?, type: String?, expected: String) {
-        var fields: [ResponseHead.Field] = []
+        var fields: [HeaderField] = []
         if let disposition { fields.append(.init("content-disposition", disposition)) }
         if let type { fields.append(.init("Content-Type", type)) }
         let head = ResponseHead(status: 200, fields: fields, url: "http://other.com/redirected.exe")

@@ -29,7 +29,7 @@ struct HandleTests {
             switch state {
             case .complete: nil
             case .error: .httpStatus
-            case .prepare, .idle, .action, .suspend, .cancel, .unknown: .cancelled
+            case .idle, .action, .suspend, .cancel, .unknown: .cancelled
             }
         #expect(Self.code(FileOutcome.judge(last: info, present: info, isCancelled: isCancelled)) == expected)
         #expect(Self.code(FileOutcome.judge(last: nil, present: info, isCancelled: isCancelled)) == expected)

@@ -27,8 +27,8 @@ struct ControlLimitTests {
     @Test("A barrel's limit is its own; a barrel that is not there and a negative rate are refused")
     func barrel() async throws {
         let bench = try await Bench(content: Self.content)
-        let barrel = try await bench.downloader.barrel("b")
-        try await barrel.setRateLimit(5)
+        _ = try await bench.downloader.barrel("b")
+        try await bench.control.setRateLimit(5, ofBarrel: "b")
         #expect(try await bench.control.rateLimit(ofBarrel: "b") == 5)
         #expect(try await bench.control.rateLimit() == nil)
         try await bench.control.setRateLimit(0, ofBarrel: "b")

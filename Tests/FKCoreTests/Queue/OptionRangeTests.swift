@@ -57,6 +57,33 @@ struct OptionRangeTests {
         }
     }
 
+    @Test("files are URLs in the API and paths in records, as before")
+    func files() throws {
+        let stored = Data(#"{"caFile":"/etc/a%20b ä.pem","cookieFile":"/c"}"#.utf8)
+        var options = try JSONDecoder().decode(TaskOptions.self, from: stored)
+        #expect(options.caFile == URL(fileURLWithPath: "/etc/a%20b ä.pem") && options.cookieFile?.path == "/c")
+        let other = TransportOptions()
+        #expect(options.transportOptions(over: other).caPath == "/etc/a%20b ä.pem")
+        options.caFile = options.caFile
+        options.cookieFile = nil
+        let again = try JSONSerialization.jsonObject(with: JSONEncoder().encode(options)) as? [String: String]
+        #expect(again == ["caFile": "/etc/a%20b ä.pem"])
+        options.caFile = URL(fileURLWithPath: "here.pem")
+        #expect(options.caPath == FileManager.default.currentDirectoryPath + "/here.pem")
+        let transport = try JSONDecoder().decode(
+            TransportOptions.self,
+            from: { () throws -> Data in
+                var full = TransportOptions()
+                full.crlFile = URL(fileURLWithPath: "/crl")
+                return try JSONEncoder().encode(full)
+            }())
+        #expect(transport.crlPath == "/crl" && transport.fault == nil)
+        for text in ["https://a.example/ca.pem", "data:,x", "relative.pem"] {
+            options.caFile = URL(string: text)
+            #expect(options.fault?.hasPrefix("options.caFile is \"\(text)\", and must be") == true)
+        }
+    }
+
     @Test("the ends of the ranges are inside")
     func ends() throws {
         for limit in [ConnectionLimit.automatic, .fixed(1), .fixed(256)] {

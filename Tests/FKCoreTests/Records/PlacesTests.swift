@@ -90,8 +90,8 @@ struct PlacesTests {
     func record() throws {
         var record = TaskRecord.full()
         record.task.directory = "/a/b/c"
-        record.task.options.caFile = "/a/b/ca"
-        record.task.options.cookieFile = "/w/cookies"
+        record.task.options.caPath = "/a/b/ca"
+        record.task.options.cookiePath = "/w/cookies"
         let file = FileIdentity(inode: 1, length: 2, time: 3)
         let aside = ".p.\(record.id.leadingDigits(16)).fkrejected"
         record.edit {

@@ -8,7 +8,7 @@ import Testing
 /// A body without a length is cut, and the rest comes in parts whose `Content-Range` has the total `*`.
 @Suite("Parts of a file of unknown length", .timeLimit(.minutes(10)))
 struct UnknownTotalTests {
-    private static func head(_ status: Int, _ fields: [ResponseHead.Field] = []) -> FakeTransport.Answer.Step {
+    private static func head(_ status: Int, _ fields: [HeaderField] = []) -> FakeTransport.Answer.Step {
         .head(ResponseHead(status: status, fields: [.init("ETag", "\"x\"")] + fields, url: "http://a.example/f"))
     }
 

@@ -16,7 +16,7 @@ struct UnshownEndTests {
     }
 
     private static func head(
-        _ request: TransportRequest, _ status: Int, _ fields: [ResponseHead.Field] = []
+        _ request: TransportRequest, _ status: Int, _ fields: [HeaderField] = []
     ) -> FakeTransport.Answer.Step {
         .head(
             ResponseHead(
@@ -35,7 +35,7 @@ struct UnshownEndTests {
             switch proof {
             case .unsatisfied: return .init([Self.head(request, 416, [.init("Content-Range", "bytes */\(count)")])])
             case .rest:
-                let range = ResponseHead.Field("Content-Range", "bytes \(start)-\(count - 1)/\(count)")
+                let range = HeaderField("Content-Range", "bytes \(start)-\(count - 1)/\(count)")
                 return .init([Self.head(request, 206, [range]), .bytes(Array(Self.content.dropFirst(start)))])
             case .length:
                 return .init([

@@ -28,7 +28,7 @@ struct KnownTaskRulesTests {
         .init(testDescription: "rate", isLive: true) { $0.options.rateLimit = 7 },
         .init(testDescription: "attempts", isLive: true) { $0.options.maxAttempts = 7 },
         .init(testDescription: "timeout") { $0.options.timeout = .seconds(7) },
-        .init(testDescription: "authorities") { $0.options.caFile = "/other.pem" },
+        .init(testDescription: "authorities") { $0.options.caPath = "/other.pem" },
         .init(testDescription: "verified again") { $0.options.insecure = nil },
         .init(testDescription: "proxy") { $0.options.proxy = "http://p:1" },
         .init(testDescription: "no proxy") { $0.options.proxy = nil },

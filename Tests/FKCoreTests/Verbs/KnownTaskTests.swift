@@ -31,13 +31,13 @@ struct KnownTaskTests {
         task.options.proxy = "http://old.example:1"
         task.options.timeout = .seconds(7)
         task.options.netrc = true
-        task.options.caFile = "/old.pem"
+        task.options.caPath = "/old.pem"
     }
 
     private func isNew(_ request: TransportRequest, _ base: TransportOptions) -> Bool {
         request.urlRequest.value(forHTTPHeaderField: "Authorization") == "new" && request.options.insecure == false
             && request.options.proxy == "http://new.example:2" && request.options.netrc == false
-            && request.options.caFile == nil && request.options.stallTimeout == base.stallTimeout
+            && request.options.caPath == nil && request.options.stallTimeout == base.stallTimeout
     }
 
     private func new(_ task: inout TaskDescription) {

@@ -11,9 +11,8 @@ struct StateTests {
         var testDescription: String { "\(verb) in \(state)" }
     }
 
-    /// The whole table: 8 states, 7 verbs. No `after` means that nothing changes.
+    /// The whole table: 7 states, 7 verbs. No `after` means that nothing changes.
     static let table: [Row] = [
-        .init(verb: .action, state: .prepare, after: .idle, effect: .queue),
         .init(verb: .action, state: .idle),
         .init(verb: .action, state: .action),
         .init(verb: .action, state: .suspend),
@@ -22,7 +21,6 @@ struct StateTests {
         .init(verb: .action, state: .complete),
         .init(verb: .action, state: .unknown),
 
-        .init(verb: .suspend, state: .prepare, after: .suspend, effect: .stopKeepingBytes),
         .init(verb: .suspend, state: .idle, after: .suspend, effect: .stopKeepingBytes),
         .init(verb: .suspend, state: .action, after: .suspend, effect: .stopKeepingBytes),
         .init(verb: .suspend, state: .suspend),
@@ -31,7 +29,6 @@ struct StateTests {
         .init(verb: .suspend, state: .complete),
         .init(verb: .suspend, state: .unknown),
 
-        .init(verb: .resume, state: .prepare),
         .init(verb: .resume, state: .idle),
         .init(verb: .resume, state: .action),
         .init(verb: .resume, state: .suspend, after: .idle, effect: .queue),
@@ -40,7 +37,6 @@ struct StateTests {
         .init(verb: .resume, state: .complete),
         .init(verb: .resume, state: .unknown),
 
-        .init(verb: .cancel, state: .prepare, after: .cancel, effect: .stopDroppingBytes),
         .init(verb: .cancel, state: .idle, after: .cancel, effect: .stopDroppingBytes),
         .init(verb: .cancel, state: .action, after: .cancel, effect: .stopDroppingBytes),
         .init(verb: .cancel, state: .suspend, after: .cancel, effect: .stopDroppingBytes),
@@ -49,7 +45,6 @@ struct StateTests {
         .init(verb: .cancel, state: .complete),
         .init(verb: .cancel, state: .unknown),
 
-        .init(verb: .retry, state: .prepare),
         .init(verb: .retry, state: .idle),
         .init(verb: .retry, state: .action),
         .init(verb: .retry, state: .suspend),
@@ -58,7 +53,6 @@ struct StateTests {
         .init(verb: .retry, state: .complete),
         .init(verb: .retry, state: .unknown),
 
-        .init(verb: .trash, state: .prepare, after: .unknown, effect: .forget),
         .init(verb: .trash, state: .idle, after: .unknown, effect: .forget),
         .init(verb: .trash, state: .action, after: .unknown, effect: .forget),
         .init(verb: .trash, state: .suspend, after: .unknown, effect: .forget),
@@ -67,7 +61,6 @@ struct StateTests {
         .init(verb: .trash, state: .complete, after: .unknown, effect: .forget),
         .init(verb: .trash, state: .unknown),
 
-        .init(verb: .forget, state: .prepare, after: .unknown, effect: .forgetKeepingFile),
         .init(verb: .forget, state: .idle, after: .unknown, effect: .forgetKeepingFile),
         .init(verb: .forget, state: .action, after: .unknown, effect: .forgetKeepingFile),
         .init(verb: .forget, state: .suspend, after: .unknown, effect: .forgetKeepingFile),

@@ -12,7 +12,7 @@ struct ToggleTests {
     @Test(
         "what a toggle comes to in each state",
         arguments: zip(
-            DownloadState.allCases, [Verb.action, .suspend, .suspend, .resume, .retry, .retry, nil, nil]))
+            DownloadState.allCases, [Verb.suspend, .suspend, .resume, .retry, .retry, nil, nil]))
     func rule(_ state: DownloadState, _ verb: Verb?) {
         #expect(StateMachine.toggles(state) == verb)
         if let verb {

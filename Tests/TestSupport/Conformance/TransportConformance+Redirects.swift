@@ -153,7 +153,7 @@ extension TransportConformance {
                 server.route("/a") { _ in .ok([1]) }
                 let nginx = try NginxServer()
                 var options = Context.options
-                options.caFile = nginx.certificates.caFile
+                options.caPath = nginx.certificates.caFile
                 let url = "\(nginx.tlsBase)/redirect?to=\(server.url("/a"))"
                 try context.expectFailure(try await context.get(url, options: options), .redirect, retryable: false)
                 try context.equal(server.requests.count, 0, "requests over http")

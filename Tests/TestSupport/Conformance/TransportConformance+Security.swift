@@ -9,7 +9,7 @@ extension TransportConformance {
                 let nginx = try NginxServer(certificate: kind)
                 try nginx.write([1, 2, 3], to: "a")
                 var options = Context.options
-                options.caFile = nginx.certificates.caFile
+                options.caPath = nginx.certificates.caFile
                 let record = try await context.get("\(nginx.tlsBase)/a?key=secret", options: options)
                 try context.expectFailure(record, .tls, retryable: false)
                 try context.check(record.error?.underlying?.isEmpty == false, "no reason is given")
@@ -33,7 +33,7 @@ extension TransportConformance {
             .init("TLS: a CA file that is not there is an error", needs: [.trustOptions]) { context in
                 let nginx = try NginxServer()
                 var options = Context.options
-                options.caFile = "/does/not/exist.pem"
+                options.caPath = "/does/not/exist.pem"
                 try context.expectFailure(
                     try await context.get(nginx.tlsBase, options: options), .tls, retryable: false)
             },
@@ -48,7 +48,7 @@ extension TransportConformance {
                 let body = Bytes.pattern(count: 500_000)
                 try nginx.write(body, to: "a")
                 var options = Context.options
-                options.caFile = nginx.certificates.caFile
+                options.caPath = nginx.certificates.caFile
                 try await withThrowingTaskGroup(of: Void.self) { [options] group in
                     for _ in 0..<20 {
                         group.addTask {
@@ -69,7 +69,7 @@ extension TransportConformance {
                 try nginx.write(body, to: "a")
                 try nginx.write([1, 2, 3], to: "b")
                 var options = Context.options
-                options.caFile = nginx.certificates.caFile
+                options.caPath = nginx.certificates.caFile
                 let isPaused = Locked(true)
                 let handler = RecordingHandler.pausing(while: isPaused)
                 let operation = context.transport.start(
@@ -85,7 +85,7 @@ extension TransportConformance {
                 let nginx = try NginxServer()
                 try nginx.write([1], to: "a")
                 var options = Context.options
-                options.caFile = nginx.certificates.caFile
+                options.caPath = nginx.certificates.caFile
                 options.httpVersion = .http1
                 let record = try await context.get("\(nginx.tlsBase)/a", options: options)
                 try context.expectSuccess(record, body: [1])
@@ -98,7 +98,7 @@ extension TransportConformance {
                 server.route("/a") { _ in .untilClose(body) }
                 let nginx = try NginxServer(upstream: server.port)
                 var options = Context.options
-                options.caFile = nginx.certificates.caFile
+                options.caPath = nginx.certificates.caFile
                 options.httpVersion = .http1
                 let whole = try await context.get("\(nginx.tlsBase)/upstream/a", options: options)
                 try context.expectSuccess(whole, body: body, verified: false)
@@ -112,7 +112,7 @@ extension TransportConformance {
                 let nginx = try NginxServer()
                 let relay = try CuttingRelay(to: nginx.tlsPort, limit: 100)
                 var options = Context.options
-                options.caFile = nginx.certificates.caFile
+                options.caPath = nginx.certificates.caFile
                 let record = try await context.get("https://127.0.0.1:\(relay.port)/", options: options)
                 try context.expectFailure(record, .tls, .connectionLost, retryable: true)
             },

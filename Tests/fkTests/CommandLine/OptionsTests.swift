@@ -55,7 +55,7 @@ import Testing
         #expect(task.options.insecure == true)
         #expect(task.options.existing == .skip)
         #expect(task.options.proxy == "socks5://p:1")
-        #expect(task.options.caFile == authorities && task.options.cookieFile == cookies)
+        #expect(task.options.caPath == authorities && task.options.cookiePath == cookies)
         #expect(options.barrel == "grp")
         #expect(options.run.jobs == 4 && options.run.rateLimit == 2 << 20 && options.run.detach)
         #expect(options.run.durability == .power)
@@ -284,7 +284,7 @@ import Testing
     }
 
     @Test("All but well-known harmless headers stay with the first host") func secrets() {
-        let fields: [ResponseHead.Field] = [
+        let fields: [HeaderField] = [
             .init("User-Agent", "x"), .init("Authorization", "x"), .init("X-Api-Key", "x"), .init("ACCEPT", "x"),
         ]
         #expect(HeaderField.secretNames(of: fields) == ["authorization", "x-api-key"])

@@ -113,9 +113,9 @@ struct ProvenanceTests {
         try await sandbox.done("get", server.url("/a"))
         #expect(try await sandbox.fk("provenance", "a", "--sign", "k").status == 2)
         for _ in 0..<2 { try await sandbox.done("provenance", "a", "-o", "p.json", "--sign", "k") }
-        let key = try SignatureKey(contentsOf: "\(sandbox.files)/k.pub")
+        let key = try SignatureKey(contentsOf: URL(fileURLWithPath: "\(sandbox.files)/k.pub"))
         let signature = [UInt8](try Data(contentsOf: folder.appendingPathComponent("p.json.sig")))
-        #expect(try key.verify(signature, ofFile: "\(sandbox.files)/p.json") == key.description)
+        #expect(try key.verify(signature, ofFile: URL(fileURLWithPath: "\(sandbox.files)/p.json")) == key.description)
         try sandbox.put("me \(key.description)\n", "signers")
         let verify = "ssh-keygen -Y verify -f signers -I me -n file -s p.json.sig < "
         try Program.run("sh", ["-c", verify + "p.json"], in: folder)

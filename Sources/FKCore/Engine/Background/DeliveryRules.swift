@@ -120,7 +120,7 @@ package enum DeliveryRules {
         switch record.state {
         case .complete, .cancel, .unknown: return .unwanted
         case .suspend, .error: return has(key, record) ? .unwanted : .rests
-        case .prepare, .idle, .action: return has(key, record) ? .unwanted : .expected
+        case .idle, .action: return has(key, record) ? .unwanted : .expected
         }
     }
 

@@ -3,12 +3,9 @@ import FKMiddleware
 /// A number of requests in a time, such as `20/m`.
 public struct RequestRate: Codable, Sendable, Hashable {
     /// The time.
-    public enum Unit: String, Codable, Sendable, Hashable, CaseIterable {
-        /// A second.
+    package enum Unit: String, Codable, Sendable, Hashable, CaseIterable {
         case second = "s"
-        /// A minute.
         case minute = "m"
-        /// An hour.
         case hour = "h"
 
         fileprivate var seconds: Double {
@@ -21,15 +18,21 @@ public struct RequestRate: Codable, Sendable, Hashable {
     }
 
     /// The number of requests, 1 to 1,000,000.
-    public var count: Int
+    package var count: Int
     /// The time.
-    public var unit: Unit
+    package var unit: Unit
 
-    /// Creates a rate. `Configure.validate()` checks the number.
-    public init(_ count: Int, per unit: Unit) {
+    package init(_ count: Int, per unit: Unit) {
         self.count = count
         self.unit = unit
     }
+
+    /// So many requests a second, 1 to 1,000,000. `Downloader` throws for another number, as for all rates.
+    public static func perSecond(_ count: Int) -> RequestRate { RequestRate(count, per: .second) }
+    /// So many requests a minute.
+    public static func perMinute(_ count: Int) -> RequestRate { RequestRate(count, per: .minute) }
+    /// So many requests an hour.
+    public static func perHour(_ count: Int) -> RequestRate { RequestRate(count, per: .hour) }
 
     /// Parses `3/s`, `20/m` or `1000/h`; nil for any other text, and for a number outside its range.
     package init?(_ text: String) {
@@ -61,7 +64,7 @@ public struct RequestRate: Codable, Sendable, Hashable {
 ///
 /// ```swift
 /// configure.hosts = [
-///     HostPolicy("export.arxiv.org", connections: 1, requestRate: RequestRate(20, per: .minute)),
+///     HostPolicy("export.arxiv.org", connections: 1, requestRate: .perMinute(20)),
 ///     HostPolicy("*.wikimedia.org", connections: 2, contact: "https://example.org/bot"),
 /// ]
 /// ```

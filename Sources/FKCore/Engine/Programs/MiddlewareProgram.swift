@@ -43,11 +43,21 @@ public struct MiddlewareProgram: Sendable, Hashable {
     /// Describes a program. It may be missing: tasks then fail until it is there.
     ///
     /// - Parameters:
-    ///   - directory: an absolute path; nil, the default, for the current folder.
+    ///   - folder: a file URL; nil, the default, for the current folder.
     /// - Throws: `.invalidArgument` for a value outside its range.
     public init(
         name: String, stage: Stage, priority: Int = 100, barrel: String? = nil, timeLimit: Duration = .seconds(10),
-        arguments: [String], directory: String? = nil
+        arguments: [String], folder: URL? = nil
+    ) throws(DownloadError) {
+        try self.init(
+            name: name, stage: stage, priority: priority, barrel: barrel, timeLimit: timeLimit, arguments: arguments,
+            directory: folder?.absoluteURL.filePath ?? ProcessPaths.currentFolder ?? "/")
+    }
+
+    /// Describes a program that runs in the folder of an absolute path.
+    package init(
+        name: String, stage: Stage, priority: Int = 100, barrel: String? = nil, timeLimit: Duration = .seconds(10),
+        arguments: [String], directory: String
     ) throws(DownloadError) {
         self.name = name
         self.stage = stage
@@ -55,7 +65,7 @@ public struct MiddlewareProgram: Sendable, Hashable {
         self.barrel = barrel
         self.timeLimit = timeLimit
         self.arguments = arguments
-        self.directory = directory ?? ProcessPaths.currentFolder ?? "/"
+        self.directory = directory
         try validate()
     }
 

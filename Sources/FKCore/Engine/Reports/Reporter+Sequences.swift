@@ -83,7 +83,7 @@ extension DownloadState {
     package var isOver: Bool {
         switch self {
         case .complete, .error, .cancel, .unknown: true
-        case .prepare, .idle, .action, .suspend: false
+        case .idle, .action, .suspend: false
         }
     }
 }

@@ -21,7 +21,7 @@ extension TaskBook {
             entry.record.state = .complete
             writeRecovered(entry)
             return true
-        case .action, .prepare:
+        case .action:
             // The attempt has not failed. Its process ended.
             entry.record.interrupt()
             writeRecovered(entry)

@@ -362,7 +362,7 @@ package final class TaskBook {
         // The limits of its command count again when it is resumed.
         case .suspend, .cancel: entry.group == CommandGroups.none || !schedule.isActive
         case .idle: !entry.isAdmitted
-        case .action, .prepare, .unknown: false
+        case .action, .unknown: false
         }
     }
 

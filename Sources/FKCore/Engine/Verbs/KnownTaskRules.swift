@@ -78,7 +78,7 @@ package enum KnownTaskRules {
         switch state {
         case .idle: return (task, task == known ? .nothing : .requeue)
         case .action: return (task, running(known, task))
-        case .prepare, .suspend, .cancel, .error: return (task, .queue)
+        case .suspend, .cancel, .error: return (task, .queue)
         case .complete: return try complete(task, known, file, length)
         case .unknown:
             throw DownloadError(.cancelled, "The task is just being trashed: add it again.", isRetryable: true)

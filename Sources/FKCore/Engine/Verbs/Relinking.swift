@@ -28,7 +28,7 @@ package enum Relinking {
         case .idle: .requeue
         case .action: .restart
         case .error: .queue
-        case .prepare, .suspend, .cancel, .complete: .nothing
+        case .suspend, .cancel, .complete: .nothing
         case .unknown: nil
         }
     }

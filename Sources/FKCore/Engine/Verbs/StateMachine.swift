@@ -61,7 +61,6 @@ package enum StateMachine {
         switch state {
         case .idle, .action: .suspend
         case .suspend: .resume
-        case .prepare: .action
         case .cancel, .error: .retry
         case .complete, .unknown: nil
         }
@@ -69,7 +68,7 @@ package enum StateMachine {
 
     private static func action(in state: DownloadState) -> Transition {
         switch state {
-        case .prepare, .cancel, .error: .to(.idle, .queue)
+        case .cancel, .error: .to(.idle, .queue)
         case .suspend: .noOp(reason: "is suspended: resume it to continue")
         default: nothing("queue", state)
         }
@@ -77,7 +76,7 @@ package enum StateMachine {
 
     private static func suspend(in state: DownloadState) -> Transition {
         switch state {
-        case .prepare, .idle, .action: .to(.suspend, .stopKeepingBytes)
+        case .idle, .action: .to(.suspend, .stopKeepingBytes)
         default: nothing("suspend", state)
         }
     }
@@ -92,7 +91,7 @@ package enum StateMachine {
 
     private static func cancel(in state: DownloadState) -> Transition {
         switch state {
-        case .prepare, .idle, .action, .suspend, .error: .to(.cancel, .stopDroppingBytes)
+        case .idle, .action, .suspend, .error: .to(.cancel, .stopDroppingBytes)
         case .complete: nothing("cancel", state, hint: "trash it to delete the file")
         default: nothing("cancel", state)
         }
@@ -109,7 +108,6 @@ package enum StateMachine {
     private static func nothing(_ verb: String, _ state: DownloadState, hint: String? = nil) -> Transition {
         let now =
             switch state {
-            case .prepare: "is not queued yet"
             case .idle: "is queued already"
             case .action: "is running already"
             case .suspend: "is suspended already"

@@ -82,7 +82,7 @@ public struct HubClient: Sendable {
     {
         var request = DocumentRequest(url: url, options: options)
         if let token {
-            request.headers = [ResponseHead.Field("Authorization", "Bearer \(token)")]
+            request.headers = [HeaderField("Authorization", "Bearer \(token)")]
             request.secretHeaders = ["authorization"]
         }
         do { return try await request.fetch(over: transport) } catch {

@@ -287,9 +287,9 @@ private struct RecordSearch {
     /// The answer to a request; nil if the server has none. A web page has no bytes.
     private mutating func get(_ url: String, accept: String) async throws(DownloadError) -> DocumentRequest.Answer? {
         var request = DocumentRequest(url: try URLNormalizer.normalize(url), options: options)
-        request.headers = [ResponseHead.Field("Accept", accept)]
+        request.headers = [HeaderField("Accept", accept)]
         if let token = servers.zenodoToken, URLOrigin(request.url) == URLOrigin(servers.zenodo) {
-            request.headers.append(ResponseHead.Field("Authorization", "Bearer \(token)"))
+            request.headers.append(HeaderField("Authorization", "Bearer \(token)"))
             request.secretHeaders = ["authorization"]
         }
         request.isWanted = { head in

@@ -32,6 +32,12 @@ package enum OptionRange {
         return fault("\(name) = .fixed", count, in: ConnectionLimit.range)
     }
 
+    /// The same for the path of a file, which came from a URL.
+    package static func fault(path: String?, of name: String) -> String? {
+        guard let path, path.utf8.first != UInt8(ascii: "/") || path.utf8.contains(0) else { return nil }
+        return "\(name) is \"\(Escaping.visible(path.prefix(60)))\", and must be the URL of a file"
+    }
+
     /// Throws `.invalidArgument` with the sentence, if there is one.
     package static func check(_ fault: String?) throws(DownloadError) {
         if let fault { throw DownloadError(.invalidArgument, "\(fault).") }
@@ -53,7 +59,12 @@ extension TaskOptions {
     /// The error message of `validate`; nil if all options are valid.
     package var fault: String? {
         numberFault ?? timeFault ?? Self.typeFault(expectedType) ?? headers?.lazy.compactMap(\.fault).first
-            ?? pieces?.fault ?? networkFault
+            ?? pieces?.fault ?? networkFault ?? pathFault
+    }
+
+    private var pathFault: String? {
+        OptionRange.fault(path: caPath, of: "options.caFile")
+            ?? OptionRange.fault(path: cookiePath, of: "options.cookieFile")
     }
 
     private var networkFault: String? {
@@ -120,7 +131,7 @@ extension TaskOptions {
     }
 }
 
-extension ResponseHead.Field {
+extension HeaderField {
     /// The reason why the field cannot be sent; nil for a valid one. It never contains the value, which may be a
     /// secret.
     package var fault: String? {
@@ -143,8 +154,14 @@ extension TransportOptions {
             ?? OptionRange.fault("transport.maxRedirects", maxRedirects, in: 0...)
             ?? OptionRange.fault("transport.maxHeaderBytes", maxHeaderBytes, in: 1...)
             ?? OptionRange.fault("transport.maxHeaderLines", maxHeaderLines, in: 1...)
-            ?? userAgent.flatMap { ResponseHead.Field("User-Agent", $0).fault }
-            ?? pinnedPublicKey.flatMap(PinnedPublicKey.fault)
+            ?? userAgent.flatMap { HeaderField("User-Agent", $0).fault }
+            ?? pinnedPublicKey.flatMap(PinnedPublicKey.fault) ?? pathFault
+    }
+
+    private var pathFault: String? {
+        OptionRange.fault(path: caPath, of: "transport.caFile") ?? OptionRange.fault(
+            path: crlPath, of: "transport.crlFile")
+            ?? OptionRange.fault(path: cookiePath, of: "transport.cookieFile")
     }
 }
 

@@ -56,7 +56,7 @@ public enum ConnectionLimit: Sendable, Hashable, Codable {
 public struct TaskOptions: Codable, Sendable, Hashable {
     /// Header fields sent with every request of the task, in order. The default is none. A name must be a token (RFC
     /// 9110 section 5.6.2), and a value must not contain CR, LF or NUL.
-    public var headers: [ResponseHead.Field]?
+    public var headers: [HeaderField]?
     /// Names of those header fields that must not follow a redirect to another origin. The default is none.
     public var secretHeaders: [String]?
     /// The digest that the finished file must have; nil, the default, accepts any. A file with another digest fails
@@ -105,9 +105,15 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     /// 1970 to `Date.distantFuture`; a time in the past is allowed.
     public var deadline: Date?
     /// Same as `TransportOptions.caFile`; nil, the default, uses the downloader's.
-    public var caFile: String?
+    public var caFile: URL? {
+        get { caPath.map(URL.file) }
+        set { caPath = newValue?.absoluteURL.filePath }
+    }
     /// Same as `TransportOptions.cookieFile`; nil, the default, uses the downloader's. The info file has the path alone.
-    public var cookieFile: String?
+    public var cookieFile: URL? {
+        get { cookiePath.map(URL.file) }
+        set { cookiePath = newValue?.absoluteURL.filePath }
+    }
     /// Same as `TransportOptions.pinnedPublicKey`; nil, the default, uses the downloader's.
     public var pinnedPublicKey: String?
     /// Same as `TransportOptions.insecure`; nil, the default, uses the downloader's.
@@ -140,17 +146,23 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     package var awsSignature: String?
     /// The list that gave `checksum` or `pieces`, or that was signed; nil, the default, without any.
     package var list: ListOrigin?
+    /// The path of `caFile`.
+    package var caPath: String?
+    /// The path of `cookieFile`.
+    package var cookiePath: String?
     /// `timeout` in seconds.
     package var timeoutSeconds: Double?
     /// `stallTimeout` in seconds.
     package var stallSeconds: Double?
 
-    /// The stored form has seconds.
+    /// The stored form has seconds and paths.
     private enum CodingKeys: String, CodingKey {
         case headers, secretHeaders, checksum, maxSize, size, minFree, connections, rateLimit, maxAttempts, deadline,
-            caFile, cookieFile, signature
+            signature
         case pinnedPublicKey, insecure, proxy, netrc, existing, reuse, pieces, mirrorPolicy, listHeaders, expectedType,
             list, httpVersion, dnsServers, dohURL, awsSignature
+        case caPath = "caFile"
+        case cookiePath = "cookieFile"
         case timeoutSeconds = "timeout"
         case stallSeconds = "stallTimeout"
     }
@@ -161,7 +173,7 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     /// The header fields for a URL of the task. Another origin than that of the task's own URL, such as a mirror's, gets none of
     /// the secret ones, as curl and browsers do with redirects: they belong to the server that they were given for. Those of
     /// `listHeaders` were given for all.
-    package func headers(for url: String, of task: String) -> [ResponseHead.Field] {
+    package func headers(for url: String, of task: String) -> [HeaderField] {
         guard let headers, !headers.isEmpty, url != task, URLOrigin(url) != URLOrigin(task) else {
             return headers ?? []
         }
@@ -178,8 +190,8 @@ public struct TaskOptions: Codable, Sendable, Hashable {
             options.stallSeconds = timeoutSeconds
         }
         if let stallSeconds { options.stallSeconds = stallSeconds }
-        if let caFile { options.caFile = caFile }
-        if let cookieFile { options.cookieFile = cookieFile }
+        if let caPath { options.caPath = caPath }
+        if let cookiePath { options.cookiePath = cookiePath }
         if let pinnedPublicKey { options.pinnedPublicKey = pinnedPublicKey }
         if let insecure { options.insecure = insecure }
         if let proxy { options.proxy = proxy }

@@ -30,9 +30,9 @@ extension TaskID: TaskSelecting {
 
 extension TaskSelecting where Self == TaskSelector {
     /// Every task with this URL: usually one, or several with different destinations.
-    public static func url(_ url: String) -> TaskSelector { TaskSelector(.url(url)) }
+    package static func url(_ url: String) -> TaskSelector { TaskSelector(.url(url)) }
     /// One task.
-    public static func id(_ id: TaskID) -> TaskSelector { TaskSelector(.id(id)) }
+    package static func id(_ id: TaskID) -> TaskSelector { TaskSelector(.id(id)) }
     /// The members of the barrel with this name.
     public static func barrel(_ name: String) -> TaskSelector { TaskSelector(.barrel(name)) }
     /// Every task that is in this state when the verb begins, possibly none.
@@ -41,7 +41,8 @@ extension TaskSelecting where Self == TaskSelector {
     public static var all: TaskSelector { TaskSelector(.all) }
 }
 
-/// Selects the tasks for a verb or a question: `.url(_:)`, `.id(_:)`, `.barrel(_:)`, `.state(_:)` or `.all`.
+/// Selects the tasks for a verb or a question: `.barrel(_:)`, `.state(_:)`, `.all`, or the `selector` of a URL, an id, a task or a
+/// barrel.
 public struct TaskSelector: Codable, Sendable, Hashable, TaskSelecting {
     /// The kinds of a selection.
     package enum Kind: Codable, Sendable {

@@ -1,3 +1,5 @@
+import Foundation
+
 /// The options of requests. `Configure` contains the defaults; a task may override them.
 public struct TransportOptions: Sendable, Hashable, Codable {
     /// The HTTP version of a request.
@@ -43,14 +45,23 @@ public struct TransportOptions: Sendable, Hashable, Codable {
     /// The proxy: `http://host:port`, `socks5://…`. nil, the default, uses the environment's `https_proxy`,
     /// `http_proxy` and `no_proxy`; an empty text uses no proxy.
     public var proxy: String?
-    /// The path of a PEM file with the certificate authorities to trust; nil, the default, trusts the system's.
-    public var caFile: String?
-    /// The path of a PEM file with certificate revocation lists; nil, the default, uses none.
-    public var crlFile: String?
-    /// The path of a file with cookies in Netscape's form, at most 16 MiB; nil, the default, uses none. The transfer sends those
+    /// A PEM file with the certificate authorities to trust; nil, the default, trusts the system's.
+    public var caFile: URL? {
+        get { caPath.map(URL.file) }
+        set { caPath = newValue?.absoluteURL.filePath }
+    }
+    /// A PEM file with certificate revocation lists; nil, the default, uses none.
+    public var crlFile: URL? {
+        get { crlPath.map(URL.file) }
+        set { crlPath = newValue?.absoluteURL.filePath }
+    }
+    /// A file with cookies in Netscape's form, at most 16 MiB; nil, the default, uses none. The transfer sends those
     /// that libcurl's rules allow (domain, path, secure, expiry). The file is read at the beginning of each transfer, so
     /// also at a retry; a file that cannot be read fails the transfer with `.invalidArgument` before anything is sent.
-    public var cookieFile: String?
+    public var cookieFile: URL? {
+        get { cookiePath.map(URL.file) }
+        set { cookiePath = newValue?.absoluteURL.filePath }
+    }
     /// The public keys that servers may have, like curl's `--pinnedpubkey`: one or more `sha256//BASE64` of the key's SHA-256,
     /// separated by `;`. A server with another key is refused, also with `insecure`. nil, the default, accepts any key that a
     /// trusted certificate has. Plain http has no keys and is not checked.
@@ -79,16 +90,25 @@ public struct TransportOptions: Sendable, Hashable, Codable {
     /// The `User-Agent` of requests without one; nil, the default, sends `fk/<version>`.
     public var userAgent: String?
 
+    /// The path of `caFile`.
+    package var caPath: String?
+    /// The path of `crlFile`.
+    package var crlPath: String?
+    /// The path of `cookieFile`.
+    package var cookiePath: String?
     /// `connectTimeout` in seconds.
     package var connectSeconds: Double = 30
     /// `stallTimeout` in seconds.
     package var stallSeconds: Double = 60
 
-    /// The stored form has seconds.
+    /// The stored form has seconds and paths.
     private enum CodingKeys: String, CodingKey {
-        case stallRate, maxRedirects, allowsInsecureRedirect, allowsPrivateRedirect, proxy, caFile, crlFile, insecure
-        case dnsServers, dohURL, cookieFile, pinnedPublicKey, netrc, httpVersion, interface, maxHeaderBytes,
+        case stallRate, maxRedirects, allowsInsecureRedirect, allowsPrivateRedirect, proxy, insecure
+        case dnsServers, dohURL, pinnedPublicKey, netrc, httpVersion, interface, maxHeaderBytes,
             maxHeaderLines, userAgent
+        case caPath = "caFile"
+        case crlPath = "crlFile"
+        case cookiePath = "cookieFile"
         case connectSeconds = "connectTimeout"
         case stallSeconds = "stallTimeout"
     }

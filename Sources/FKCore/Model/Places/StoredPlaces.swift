@@ -59,7 +59,7 @@ extension TaskDescription: StoredPlaces {
         guard hasOptions else { return }
         var changed = options
         try changed.mapPlaces(change)
-        if changed.caFile != options.caFile || changed.cookieFile != options.cookieFile { options = changed }
+        if changed.caPath != options.caPath || changed.cookiePath != options.cookiePath { options = changed }
     }
 }
 
@@ -67,8 +67,8 @@ extension TaskOptions: StoredPlaces {
     package mutating func mapPlaces(
         _ change: (String) throws(DownloadError) -> String?
     ) throws(DownloadError) {
-        try caFile.map(change)
-        try cookieFile.map(change)
+        try caPath.map(change)
+        try cookiePath.map(change)
     }
 }
 

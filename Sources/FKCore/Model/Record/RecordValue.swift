@@ -192,7 +192,7 @@ extension ResponseHead: RecordObject {
     }
 }
 
-extension ResponseHead.Field: RecordObject {
+extension HeaderField: RecordObject {
     static var blank: Self { Self("", "") }
 
     /// As any object, without a copy: a record has several.

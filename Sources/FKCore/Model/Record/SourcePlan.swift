@@ -73,7 +73,7 @@ extension TaskRecord {
     /// The header fields of the task for one of its addresses.
     ///
     /// - Parameter isOffered: true if a server has offered the address, also if it is not in the plan.
-    package func headers(for url: String, isOffered: Bool = false) -> [ResponseHead.Field] {
+    package func headers(for url: String, isOffered: Bool = false) -> [HeaderField] {
         guard task.hasOptions, task.options.headers != nil, !isStranger(url, isOffered: isOffered) else { return [] }
         return task.options.headers(for: url, of: task.url)
     }

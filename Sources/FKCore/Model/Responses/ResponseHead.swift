@@ -7,33 +7,19 @@ import Foundation
 
 /// The status line and header fields of a response.
 public struct ResponseHead: Sendable, Hashable, Codable {
-    /// One header field line, with the name as the server spelled it.
-    public struct Field: Sendable, Hashable, Codable {
-        /// The field name, a token (RFC 9110 section 5.6.2).
-        public var name: String
-        /// The field value, without surrounding whitespace.
-        public var value: String
-
-        /// Creates a field. It checks neither value.
-        public init(_ name: String, _ value: String) {
-            self.name = name
-            self.value = value
-        }
-    }
-
     /// The status code, 100 to 999 (RFC 9110 section 15).
     public var status: Int
     /// The HTTP version: `1.0`, `1.1`, `2` or `3`.
     public var httpVersion: String
     /// All header field lines, in order.
-    public var fields: [Field]
+    public var fields: [HeaderField]
     /// The URL that answered after redirects, without userinfo and fragment.
     public var url: String
     /// The number of redirects followed.
     public var redirects: Int
     /// Fields of the redirects that describe the file (`Link`, `X-Linked-ETag`, `X-Linked-Size`), and the limits that the first
     /// one announces. They are not stored.
-    package var carried: [Field] = []
+    package var carried: [HeaderField] = []
     /// The URLs that redirected, after the first one. They are not stored here (`Trace.via`).
     package var via: [String] = []
 
@@ -42,7 +28,7 @@ public struct ResponseHead: Sendable, Hashable, Codable {
     }
 
     /// Creates a head. Transports call it for each final response.
-    public init(status: Int, httpVersion: String = "1.1", fields: [Field] = [], url: String, redirects: Int = 0) {
+    public init(status: Int, httpVersion: String = "1.1", fields: [HeaderField] = [], url: String, redirects: Int = 0) {
         self.status = status
         self.httpVersion = httpVersion
         self.fields = fields
@@ -82,7 +68,7 @@ public struct ResponseHead: Sendable, Hashable, Codable {
     package var carriesFile: Bool { status == 200 || status == 203 || status == 206 }
 
     /// The head as Foundation's type, for middlewares; nil if Foundation cannot read the URL.
-    public var httpURLResponse: HTTPURLResponse? {
+    package var httpURLResponse: HTTPURLResponse? {
         guard let url = URL(string: url) else { return nil }
         var headers: [String: String] = [:]
         for field in fields {

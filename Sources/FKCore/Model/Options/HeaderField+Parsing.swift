@@ -1,7 +1,7 @@
 import FKMiddleware
 
-/// Parses a header field written as one line, in an option or a list.
-package enum HeaderField {
+/// Fields as they are given in an option or a list.
+extension HeaderField {
     /// Header fields that the transfer sets itself. Other values would break resuming or the message's framing.
     private static let reserved: Set<String> = [
         "range", "if-range", "accept-encoding", "content-length", "transfer-encoding", "te", "connection", "upgrade",
@@ -17,7 +17,7 @@ package enum HeaderField {
     /// Parses `Name: value`. Whitespace around the value is dropped; `Name:` sends an empty value.
     ///
     /// - Throws: `InvalidHeader` with the reason. It may contain the name but never the value, which may be a secret.
-    package static func parse(_ text: String) throws(InvalidHeader) -> ResponseHead.Field {
+    package static func parse(_ text: String) throws(InvalidHeader) -> HeaderField {
         guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")) else {
             throw InvalidHeader(reason: "a header is written 'Name: value'")
         }
@@ -35,12 +35,12 @@ package enum HeaderField {
         guard !reserved.contains(name.lowercased()) else {
             throw InvalidHeader(reason: "header '\(name)' is set by the transfer itself and cannot be given")
         }
-        return ResponseHead.Field(name, String(value))
+        return HeaderField(name, String(value))
     }
 
     /// The lower-case names of the fields that must not follow a redirect to another origin: all except the harmless
     /// ones.
-    package static func secretNames(of fields: [ResponseHead.Field]) -> [String] {
+    package static func secretNames(of fields: [HeaderField]) -> [String] {
         Set(fields.map { $0.name.lowercased() }).subtracting(harmless).sorted()
     }
 }
