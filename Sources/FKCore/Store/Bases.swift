@@ -43,11 +43,11 @@ package final class Bases: Sendable {
     /// - Parameter given: paths by names. Impossible ones are left out; `Configure.validate` refuses them.
     init(_ root: String, _ given: [String: String]) {
         self.root = root
-        self.given = Self.system.merging(given) { $1 }.filter { Places.fault($0.key, $0.value) == nil }
+        self.given = Self.ofSystem.merging(given) { $1 }.filter { Places.fault($0.key, $0.value) == nil }
     }
 
     /// The folders of the system that move with an application.
-    private static let system: [String: String] = {
+    private static let ofSystem: [String: String] = {
         #if canImport(Darwin)
             let files = FileManager.default
             let folders: [(String, FileManager.SearchPathDirectory)] = [
