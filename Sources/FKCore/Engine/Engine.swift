@@ -179,6 +179,8 @@ package actor Engine {
         }
         schedule.alarms.startTicking(now: clock.now)
         onTimer()
+        // An earlier process may have left pieces of tasks that are complete.
+        deliveriesChanged()
     }
 
     /// The configuration in force.
