@@ -61,7 +61,7 @@ struct FuzzClaimTests {
         let size = Int64(content.count)
         var record = TaskRecord.sample(
             "http://h.example/f\(number)", number: UInt64(number + 1), directory: folder.path + "/out")
-        record.state = random.pick([.idle, .action, .suspend, .complete, .error, .cancel])
+        record.state = random.pick([.idle, .action, .suspend, .complete, .error, .cancel, .idle])
         record.edit { $0.validator = random.oneIn(4) ? nil : Validator(etag: "\"1\"") }
         record.bootID = random.pick([BootID.current, "another boot", nil])
         record.edit {
