@@ -1,4 +1,5 @@
 import FKMiddleware
+import Foundation
 
 /// Test data that is the same on every run and different at every position, so that a misplaced byte shows.
 package enum Bytes {
@@ -21,6 +22,18 @@ package enum Bytes {
             }
             initialized = count
         }
+    }
+
+    /// Changes three bytes of a file as a damaged disk does: the file's time stays, in whole seconds as some disks store it.
+    package static func damage(_ path: String, at offset: UInt64) throws {
+        let attributes = try FileManager.default.attributesOfItem(atPath: path)
+        let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
+        try file.seek(toOffset: offset)
+        try file.write(contentsOf: Data([1, 2, 3]))
+        try file.close()
+        guard let date = attributes[.modificationDate] as? Date else { throw CocoaError(.fileReadUnknown) }
+        let time = Date(timeIntervalSince1970: date.timeIntervalSince1970.rounded(.down))
+        try FileManager.default.setAttributes([.modificationDate: time], ofItemAtPath: path)
     }
 
     /// SHA-256 as lower-case hexadecimal digits.

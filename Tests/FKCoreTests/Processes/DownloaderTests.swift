@@ -213,7 +213,7 @@ struct DownloaderTests {
             #expect(try await DownloadTool.resumeAll().map(\.applied) == [true])
             #expect(try await DownloadTool.cancelAndDelete("http://127.0.0.1:1/none").count == 1)
             #expect(await one.messager.all().isEmpty)
-            // It is told of all of them.
+            // The callback receives each of these states.
             let states = await heard.wait { $0.last == .unknown }
             #expect(states.count { $0 == .suspend } >= 2)
             await one.close()

@@ -81,17 +81,6 @@ struct MovedPlacesTests {
         #expect(second.sent("Range") == ["bytes=100000-"])
     }
 
-    /// Changes bytes as a damaged disk does: the file's time stays, in whole seconds as some disks store it.
-    private func damage(_ path: String, at offset: UInt64) throws {
-        let date = try #require(try FileManager.default.attributesOfItem(atPath: path)[.modificationDate] as? Date)
-        let file = try #require(FileHandle(forWritingAtPath: path))
-        try file.seek(toOffset: offset)
-        try file.write(contentsOf: Data([1, 2, 3]))
-        try file.close()
-        let time = Date(timeIntervalSince1970: date.timeIntervalSince1970.rounded(.down))
-        try FileManager.default.setAttributes([.modificationDate: time], ofItemAtPath: path)
-    }
-
     @Test("damaged after the move: repaired in place, with the damaged bytes alone")
     func repaired() async throws {
         let (content, old) = (Bytes.pattern(count: 3 << 20), try TemporaryFolder())
@@ -99,7 +88,7 @@ struct MovedPlacesTests {
         let id = try await first.completed("a")
         await first.downloader.close()
         let new = try moved(old)
-        try damage(new.file("out/a").path, at: (1 << 20) + 5)
+        try Bytes.damage(new.file("out/a").path, at: (1 << 20) + 5)
         let second = try await Bench(in: new, content: content, settings: Self.named(new))
         var found: [VerifiedFile] = []
         for try await file in second.messager.verify(.all) { found.append(file) }

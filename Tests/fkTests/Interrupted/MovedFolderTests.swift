@@ -28,7 +28,7 @@ import Testing
         return Dictionary(uniqueKeysWithValues: list.map { ($0.text("url") ?? "", $0.text("id") ?? "") })
     }
 
-    /// Starts `fk get`, and ends it by the signal when so many bytes are there.
+    /// Starts `fk get`, and sends it the signal once it has received bytes.
     private func interrupted(_ name: String, _ signal: Int32) async throws {
         let gate = Gate()
         server.serve("/\(name)", body, stallingAt: 1_000_000, gate)
@@ -47,17 +47,6 @@ import Testing
         run.signal(signal)
         _ = await run.end()
         gate.open()
-    }
-
-    /// Changes bytes as a damaged disk does: the file's time stays, in whole seconds as some disks store it.
-    private func damage(_ path: String, at offset: UInt64) throws {
-        let date = try #require(try FileManager.default.attributesOfItem(atPath: path)[.modificationDate] as? Date)
-        let file = try #require(FileHandle(forWritingAtPath: path))
-        try file.seek(toOffset: offset)
-        try file.write(contentsOf: Data([1, 2, 3]))
-        try file.close()
-        let time = Date(timeIntervalSince1970: date.timeIntervalSince1970.rounded(.down))
-        try FileManager.default.setAttributes([.modificationDate: time], ofItemAtPath: path)
     }
 
     @Test("finished, suspended, killed, barrelled and sharded tasks continue, verify and are repaired, with their ids")
@@ -105,7 +94,7 @@ import Testing
         #expect(try await ids("new") == before)
         _ = try await fk("new", "verify", "--all")
 
-        try damage("\(moved)/whole", at: 2 << 20)
+        try Bytes.damage("\(moved)/whole", at: 2 << 20)
         _ = try await fk("new", "verify", "--all", "--repair")
         _ = try await fk("new", "run")
         #expect(try [UInt8](Data(contentsOf: URL(fileURLWithPath: "\(moved)/whole"))) == body)
