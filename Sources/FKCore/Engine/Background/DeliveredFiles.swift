@@ -55,7 +55,9 @@ struct DeliveredFiles: Sendable {
             let key = PieceKey(parts.dropLast().joined(separator: "."))
             if let key, parts.last == "body", let delivery = read(key) {
                 found.append(delivery)
-            } else if key == nil || parts.last != "head" || length(of: bodyPath(key!)) == nil {
+            } else if let key, parts.last == "head", length(of: bodyPath(key)) != nil {
+                continue
+            } else {
                 _ = try? FileIO.remove("\(folder)/\(name)")
             }
         }

@@ -101,8 +101,9 @@ package final class Deliveries: Sendable {
     }
 
     fileprivate func cancel(_ operation: DeliveryOperation) {
-        let isWaiting = state.withLock { $0.operations.removeValue(forKey: operation.number) != nil }
-        let isLeaving = state.withLock(\.isLeaving)
+        let (isWaiting, isLeaving) = state.withLock {
+            ($0.operations.removeValue(forKey: operation.number) != nil, $0.isLeaving)
+        }
         perform { $0.withdraw(operation.number, of: operation.task, keepsFlying: isLeaving) }
         if isWaiting { queue.async { operation.fail(DeliveryPlayer.cancelled) } }
     }

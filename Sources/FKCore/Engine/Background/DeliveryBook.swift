@@ -79,9 +79,8 @@ struct DeliveryBook {
             switch DeliveryRules.match(piece, ask) {
             case .answers(let skip):
                 // The one that was requested for it, else the one with the most bytes.
-                if best == nil || piece.key == ask.key || best!.piece.key != ask.key && best!.skip > skip {
-                    best = (piece, skip)
-                }
+                if let best, piece.key != ask.key, best.piece.key == ask.key || best.skip <= skip { break }
+                best = (piece, skip)
             case .other: break
             case .stale: actions.append(discard(piece.key))
             }

@@ -256,7 +256,8 @@ package final class TaskBook {
         do {
             var contents = try InfoFile.read(path, places: places, open: open)
             // The id is computed from URL and destination, so another task cannot have the same name.
-            // A record that this engine has made has the id of its description; one in a base had it elsewhere, perhaps.
+            // A record that this engine has made has the id of its description. A record in a base may have the id of its
+            // former place.
             let isOwn = contents.record.number >= firstNumber
             guard contents.record.id == id, isOwn || hasID(id, contents.record.task) else {
                 throw DownloadError(.corruptInfo, "The info file \(path) holds another task.")

@@ -25,8 +25,8 @@ extension String? {
 }
 
 extension TaskRecord: StoredPlaces {
-    /// The part file, the pieces and the digests have no places: they stand beside the file or the record. The trace and the
-    /// texts of errors and of the history say what was, and stay.
+    /// The part file, the pieces and the digests are beside the file or the record, so no place is stored for them. The trace
+    /// and the texts of errors and of the history keep the former paths.
     package mutating func mapPlaces(
         _ change: (String) throws(DownloadError) -> String?
     ) throws(DownloadError) {

@@ -141,7 +141,7 @@ package final class SessionFileTransport: NSObject, FileTransport, URLSessionDow
     private func ended(_ task: URLSessionTask, _ key: PieceKey) -> Bool {
         state.withLock { state in
             if state.tasks[key] === task { state.tasks[key] = nil }
-            return state.cancelled.contains(task.taskIdentifier)
+            return state.cancelled.remove(task.taskIdentifier) != nil
         }
     }
 
