@@ -143,7 +143,7 @@ function parseRate(text) {
 }
 
 const STATES = ["action", "idle", "error", "suspend", "cancel", "complete"];
-const WORDS = { action: "running", idle: "waiting", prepare: "waiting", error: "failed", suspend: "suspended", cancel: "cancelled", complete: "complete", unknown: "unknown" };
+const WORDS = { action: "running", idle: "waiting", error: "failed", suspend: "suspended", cancel: "cancelled", complete: "complete", unknown: "unknown" };
 const stateOf = (task) => (WORDS[task.state] ? task.state : "idle");
 
 /** Why a task waits, in short words: `example.com asked for 1m54s`. */
@@ -1235,7 +1235,7 @@ function coverPage() {
 function showDetails() {
   const task = store.details;
   const state = stateOf(task);
-  const key = `${task.id} ${state} ${task.isPartial} ${task.error?.status}`;
+  const key = `${task.id} ${state} ${task.error?.status}`;
   const pane = $("details");
   if (details.key !== key) {
     const focused = pane.contains(document.activeElement) ? document.activeElement.dataset.act ?? "pane" : null;
