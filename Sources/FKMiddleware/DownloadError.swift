@@ -37,37 +37,80 @@ public struct DownloadError: Error, Codable, Sendable, Hashable {
         }
     }
 
+    /// The values of an error. An error is one reference, because every result and every record has room for one.
+    private struct Fields: Codable, Sendable, Hashable {
+        var code: Code
+        var message: String
+        var remedyName: String?
+        var url: String?
+        var status: Int?
+        var underlying: String?
+        var isRetryable: Bool
+        var retryAfterSeconds: Double?
+
+        enum CodingKeys: String, CodingKey {
+            case code, message, url, status, underlying, isRetryable
+            case remedyName = "remedy"
+            case retryAfterSeconds = "retryAfter"
+        }
+    }
+
+    private var shared: SharedFields<Fields>
+
+    private var own: Fields {
+        _read { yield shared.fields }
+        _modify { yield &SharedFields.only(&shared).fields }
+    }
+
     /// The kind of failure.
-    public var code: Code
+    public var code: Code {
+        get { own.code }
+        set { own.code = newValue }
+    }
     /// What happened, in one or two sentences for a person. It never contains a secret.
-    public var message: String
+    public var message: String {
+        get { own.message }
+        set { own.message = newValue }
+    }
     /// What to change so that the task passes; nil if no setting helps. `description` says it in words.
     public var remedy: Remedy? {
         get { remedyName.flatMap(Remedy.init) }
         set { remedyName = newValue?.rawValue }
     }
     /// `remedy` as it is stored. A later version may store one that this version does not know.
-    package var remedyName: String?
+    package var remedyName: String? {
+        get { own.remedyName }
+        set { own.remedyName = newValue }
+    }
     /// The URL that failed, with userinfo and query values masked.
-    public var url: String?
+    public var url: String? {
+        get { own.url }
+        set { own.url = newValue }
+    }
     /// The HTTP status (RFC 9110 section 15); `nil` when no server answered.
-    public var status: Int?
+    public var status: Int? {
+        get { own.status }
+        set { own.status = newValue }
+    }
     /// The text of the underlying error: libcurl's, the system's, or a middleware's.
-    public var underlying: String?
+    public var underlying: String? {
+        get { own.underlying }
+        set { own.underlying = newValue }
+    }
     /// True when the same attempt may succeed later without any change.
-    public var isRetryable: Bool
+    public var isRetryable: Bool {
+        get { own.isRetryable }
+        set { own.isRetryable = newValue }
+    }
     /// The time that the server asked to wait (Retry-After, RFC 9110 section 10.2.3), not yet capped.
     public var retryAfter: Duration? {
         get { retryAfterSeconds.map { Duration(inSeconds: $0) } }
         set { retryAfterSeconds = newValue?.inSeconds }
     }
     /// `retryAfter` in seconds, as it is stored.
-    package var retryAfterSeconds: Double?
-
-    private enum CodingKeys: String, CodingKey {
-        case code, message, url, status, underlying, isRetryable
-        case remedyName = "remedy"
-        case retryAfterSeconds = "retryAfter"
+    package var retryAfterSeconds: Double? {
+        get { own.retryAfterSeconds }
+        set { own.retryAfterSeconds = newValue }
     }
 
     /// Creates an error.
@@ -81,15 +124,21 @@ public struct DownloadError: Error, Codable, Sendable, Hashable {
         _ code: Code, _ message: String, url: String? = nil, status: Int? = nil, underlying: String? = nil,
         isRetryable: Bool = false, retryAfter: Duration? = nil, remedy: Remedy? = nil
     ) {
-        self.code = code
-        self.message = message
-        self.url = url
-        self.status = status
-        self.underlying = underlying
-        self.isRetryable = isRetryable
-        retryAfterSeconds = retryAfter?.inSeconds
-        remedyName = remedy?.rawValue
+        shared = SharedFields(
+            Fields(
+                code: code, message: message, remedyName: remedy?.rawValue, url: url, status: status,
+                underlying: underlying, isRetryable: isRetryable, retryAfterSeconds: retryAfter?.inSeconds))
     }
+
+    /// Decodes an error.
+    ///
+    /// - Throws: `DecodingError` if a member is missing or has another type.
+    public init(from decoder: any Decoder) throws { shared = SharedFields(try Fields(from: decoder)) }
+
+    /// Encodes an error; members without a value are left out.
+    ///
+    /// - Throws: the encoder's error.
+    public func encode(to encoder: any Encoder) throws { try own.encode(to: encoder) }
 
     /// Wraps any error; a `DownloadError` stays unchanged.
     public init(wrapping error: any Error, code: Code, message: String, url: String? = nil) {

@@ -25,8 +25,9 @@ extension InfoFile {
         _ path: String, record: TaskRecord, handle: inout InfoHandle, counters: LiveCounters? = nil,
         rangesChanged: Bool = false, dropsCounters: Bool = false, open: OpenInfoFile? = nil
     ) throws -> Int {
-        try update(
-            path, record: record, places: places(path), handle: &handle, counters: counters,
+        var copy = record
+        return try update(
+            path, record: &copy, places: places(path), handle: &handle, counters: counters,
             rangesChanged: rangesChanged, dropsCounters: dropsCounters, open: open)
     }
 }

@@ -22,7 +22,7 @@ struct SessionWaits {
     var continued = Wakeup()
 
     /// Ends the waits that are over with these sums.
-    mutating func heard(_ tracker: RunTracker) {
+    mutating func heard(_ tracker: borrowing RunTracker) {
         if !tracker.isSettled || tracker.count(.suspend) == 0 { continued.end() }
         if tracker.openCount <= Self.few { few.end() }
     }

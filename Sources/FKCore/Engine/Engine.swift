@@ -370,11 +370,12 @@ package actor Engine {
             // The info file of a task that was not in memory stays open until the record at the end of a small file is written.
             // Opening it a second time would take a twentieth of the time of a small file.
             var info: OpenInfoFile?
-            if book[next.id] == nil {
+            var known = book[next.id]
+            if known == nil {
                 info = OpenInfoFile()
-                guard book.unpark(next.id, group: next.group, open: info) != nil else { continue }
+                known = book.unpark(next.id, group: next.group, open: info)
             }
-            guard let entry = book[next.id], entry.record.state == .idle, entry.run == nil else { continue }
+            guard let entry = known, entry.record.state == .idle, entry.run == nil else { continue }
             let run = phases.run(entry, openInfo: info)
             run.start()
             perform(run)

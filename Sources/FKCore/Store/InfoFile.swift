@@ -138,9 +138,7 @@ package enum InfoFile {
     /// - Throws: `.notFound`, also for an empty file, whose creation is in progress or was interrupted;
     ///   `.corruptInfo` if no slot is valid; `.destination` for a base that has no folder here; `.laterVersion`; `.disk`.
     package static func read(_ path: String, places: Places, open: OpenInfoFile? = nil) throws -> InfoContents {
-        guard let contents = try read(path, places: places, containing: nil, open: open) else {
-            throw DownloadError(.corruptInfo, "No slot of the info file \(path) is valid.")
-        }
+        guard let contents = try read(path, places: places, containing: nil, open: open) else { throw noSlot(path) }
         return contents
     }
 
@@ -151,21 +149,19 @@ package enum InfoFile {
         let descriptor = try open?.descriptor(path) ?? FileIO.open(path, O_RDONLY)
         defer { if open == nil { FileIO.close(descriptor) } }
         // Two consecutive updates may overlap one slow read. No owner writes faster than that.
-        var last = DownloadError(.corruptInfo, "No slot of the info file is valid.")
-        for _ in 0..<3 {
+        for _ in 0..<2 {
             do {
                 return try read(descriptor, path: path, places, containing: needle)
-            } catch let error as DownloadError where error.code == .corruptInfo {
-                last = error
-            }
+            } catch let error as DownloadError where error.code == .corruptInfo {}
         }
-        throw last
+        return try read(descriptor, path: path, places, containing: needle)
     }
 
     /// Writes the next generation. After an error, the previous generation stays valid, `handle` is unchanged, and
     /// the next call uses the same slot again.
     ///
     /// - Parameters:
+    ///   - record: the record, which is read and not changed (`TaskRecord.jsonText`).
     ///   - places: the stored form of the record's places.
     ///   - counters: the task's live counters while it runs, so that they follow a file that has to move.
     ///   - rangesChanged: true if ranges were dropped, renumbered or started anew since the last write. The live
@@ -181,7 +177,7 @@ package enum InfoFile {
     ///   MiB.
     @discardableResult
     package static func update(
-        _ path: String, record: consuming TaskRecord, places: Places, handle: inout InfoHandle,
+        _ path: String, record: inout TaskRecord, places: Places, handle: inout InfoHandle,
         counters: LiveCounters? = nil,
         rangesChanged: Bool = false, dropsCounters: Bool = false, open: OpenInfoFile? = nil
     ) throws -> Int {
@@ -189,14 +185,13 @@ package enum InfoFile {
         let task = record.task
         let known = handle.head
         let head = known.flatMap { $0.isThere(for: next) && $0.task == task ? $0 : nil }
-        let whole = head == nil ? nil : copy record
         let text = try record.jsonText(leading: InfoFormat.slotHeaderSize, places: places, isRest: head != nil)
         let isTooLong = (head?.count ?? 0) + text.count + InfoFormat.slotHeaderSize > Int(handle.slotSize)
         // After a failed write of a whole record nothing is known of its slot.
         if head == nil || isTooLong { handle.head = nil }
-        if isTooLong, let whole {
+        if isTooLong, head != nil {
             return try update(
-                path, record: whole, places: places, handle: &handle, counters: counters, rangesChanged: rangesChanged,
+                path, record: &record, places: places, handle: &handle, counters: counters, rangesChanged: rangesChanged,
                 dropsCounters: dropsCounters, open: open)
         }
         if rangesChanged { try counters?.invalidateMirror() }
@@ -254,7 +249,7 @@ package enum InfoFile {
         return try bytes.withUnsafeBytes { file in
             let geometry = try InfoFormat.readHeader(file)
             guard let slot = InfoFormat.validSlots(file, geometry).first else {
-                throw DownloadError(.corruptInfo, "No slot of the info file \(path) is valid.")
+                throw noSlot(path)
             }
             return String(decoding: file[slot.payload], as: UTF8.self)
         }
@@ -291,7 +286,7 @@ package enum InfoFile {
         _ file: UnsafeRawBufferPointer, _ geometry: InfoFormat.Geometry, path: String, _ places: Places,
         containing needle: [UInt8]?
     ) throws -> InfoContents? {
-        var failure = DownloadError(.corruptInfo, "No slot of the info file \(path) is valid.")
+        var failure: DownloadError?
         for slot in InfoFormat.validSlots(file, geometry) {
             do {
                 let payload = UnsafeRawBufferPointer(rebasing: file[slot.payload])
@@ -305,7 +300,11 @@ package enum InfoFile {
                 failure = error
             }
         }
-        throw failure
+        throw failure ?? noSlot(path)
+    }
+
+    private static func noSlot(_ path: String) -> DownloadError {
+        DownloadError(.corruptInfo, "No slot of the info file \(path) is valid.")
     }
 
     private static func located<Value>(_ path: String, _ body: () throws -> Value) throws -> Value {

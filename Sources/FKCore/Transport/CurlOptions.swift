@@ -85,7 +85,8 @@
             set(CURLOPT_TCP_NODELAY, true)
             set(CURLOPT_TCP_KEEPALIVE, true)
             set(CURLOPT_CONNECTTIMEOUT_MS, Int(min(max(options.connectSeconds, 0.1), 1e6) * 1_000))
-            if let proxy = options.proxy { set(CURLOPT_PROXY, proxy) }
+            // Without a proxy in the environment, libcurl need not look there five times a request.
+            if let proxy = options.proxy ?? (ProxyAddress.isInEnvironment ? nil : "") { set(CURLOPT_PROXY, proxy) }
             if let interface = options.interface { set(CURLOPT_INTERFACE, interface) }
             if let servers = options.dnsServers { set(CURLOPT_DNS_SERVERS, servers) }
             if let url = options.dohURL { set(CURLOPT_DOH_URL, url) }

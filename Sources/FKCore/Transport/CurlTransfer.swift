@@ -324,7 +324,7 @@
         /// The result, after libcurl has ended with `code`.
         ///
         /// - Parameter isShared: true if another running transfer uses the same connection.
-        func result(_ code: CURLcode, isShared: Bool = false) -> Result<TransportSummary, DownloadError> {
+        func result(_ code: CURLcode, isShared: @autoclosure () -> Bool = false) -> Result<TransportSummary, DownloadError> {
             switch outcome {
             case .failure(let error): return .failure(error)
             case .success: return .success(summary)
@@ -344,7 +344,7 @@
                             isRetryable: true))
                 }
                 if isStream, current.method != "HEAD" {
-                    switch streamEnd(isShared: isShared) {
+                    switch streamEnd(isShared: isShared()) {
                     case .proven: break
                     case .unknown:
                         return .success(TransportSummary(bodyBytes: meter.delivered, lengthVerified: false))

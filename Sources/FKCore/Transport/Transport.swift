@@ -31,23 +31,49 @@ public protocol Transport: Sendable {
     func shutdown()
 }
 
-/// One request, with everything the transport must know about it.
+/// One request, with everything the transport must know about it. Copies share their values until one of them changes.
 public struct TransportRequest: Sendable {
+    /// The values of a request.
+    private struct Fields: Sendable {
+        var form: RequestForm
+        var secretHeaders: Set<String>
+        var options: TransportOptions
+        var prefersHTTP1: Bool
+    }
+
+    private var shared: SharedFields<Fields>
+
+    private var own: Fields {
+        @inline(__always)
+        _read { yield shared.fields }
+        @inline(__always)
+        _modify { yield &SharedFields.only(&shared).fields }
+    }
+
     /// Method, URL and header fields, after all request middlewares.
     public var urlRequest: URLRequest {
-        get { form.urlRequest }
-        set { form = .full(newValue) }
+        get { own.form.urlRequest }
+        set { own.form = .full(newValue) }
     }
     /// The same, as far as it is needed.
-    var form: RequestForm
+    var form: RequestForm { own.form }
     /// The lower-case names of header fields that must not follow a redirect to another origin. The default is none.
     /// `Authorization`, `Cookie` and `Proxy-Authorization` never follow such a redirect.
-    public var secretHeaders: Set<String>
+    public var secretHeaders: Set<String> {
+        get { own.secretHeaders }
+        set { own.secretHeaders = newValue }
+    }
     /// The downloader's transport options, overridden by the task's own.
-    public var options: TransportOptions
+    public var options: TransportOptions {
+        _read { yield own.options }
+        _modify { yield &own.options }
+    }
     /// True if its own connection and HTTP/1.1 suit the request best, for `TransportOptions.HTTPVersion.automatic`.
     /// The default is false. A transport without that choice may ignore it.
-    package var prefersHTTP1: Bool
+    package var prefersHTTP1: Bool {
+        get { own.prefersHTTP1 }
+        set { own.prefersHTTP1 = newValue }
+    }
 
     /// Creates a request for tests of a transport. The engine creates its own.
     public init(
@@ -60,10 +86,8 @@ public struct TransportRequest: Sendable {
 
     /// Creates a request.
     package init(_ form: RequestForm, secretHeaders: Set<String>, options: TransportOptions, prefersHTTP1: Bool) {
-        self.form = form
-        self.secretHeaders = secretHeaders
-        self.options = options
-        self.prefersHTTP1 = prefersHTTP1
+        shared = SharedFields(
+            Fields(form: form, secretHeaders: secretHeaders, options: options, prefersHTTP1: prefersHTTP1))
     }
 }
 

@@ -121,7 +121,7 @@ struct PlacesTests {
         let path = scratch.path.infoPath(record.id)
         var handle = try InfoFile.create(at: path, record: record, places: .none)
         record.task.directory = "/a/b"
-        try InfoFile.update(path, record: record, places: Self.bases, handle: &handle)
+        try InfoFile.update(path, record: &record, places: Self.bases, handle: &handle)
         let error = #expect(throws: DownloadError.self) { try InfoFile.read(path, places: .none) }
         #expect(error?.remedy == .nameBase)
         #expect(try InfoFile.read(path, places: Self.bases).record == record)

@@ -110,7 +110,7 @@ struct MovedPlacesTests {
         for id in [out, inside] {
             var contents = try InfoFile.read(first.workPath.infoPath(id))
             try InfoFile.update(
-                first.workPath.infoPath(id), record: contents.record, places: .none, handle: &contents.handle)
+                first.workPath.infoPath(id), record: &contents.record, places: .none, handle: &contents.handle)
         }
         try write(Array("1\n".utf8), first.workPath.layoutPath)
         let named = try await Bench(in: old, content: Self.content, settings: Self.named(old))

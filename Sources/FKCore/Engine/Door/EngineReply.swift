@@ -81,6 +81,8 @@ extension TaskDescription {
         var size = 400 + 2 * (url.utf8.count + (directory?.utf8.count ?? 0) + (fileName?.utf8.count ?? 0))
         for mirror in mirrors { size += 2 * mirror.utf8.count + 4 }
         for (name, value) in attributes { size += 2 * (name.utf8.count + value.utf8.count) + 8 }
+        guard hasOptions else { return size }
+        let options = options
         for field in options.headers ?? [] { size += 2 * (field.name.utf8.count + field.value.utf8.count) + 40 }
         size += (options.pieces?.bytes?.count ?? 0) * 3 / 2
         for name in options.secretHeaders ?? [] { size += 2 * name.utf8.count + 4 }

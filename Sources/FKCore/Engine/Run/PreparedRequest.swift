@@ -89,11 +89,13 @@ extension ResponseHead {
 
     /// The head for an info file: only fields that describe the file, and the URL without signatures of request middlewares.
     var essentials: ResponseHead {
-        var head = self
-        head.url = URLMasking.mask(url)
-        head.fields = []
-        head.fields.reserveCapacity(8)
-        for field in fields where Self.isKept(field.name) { head.fields.append(field) }
+        var kept: [HeaderField] = []
+        kept.reserveCapacity(8)
+        for field in fields where Self.isKept(field.name) { kept.append(field) }
+        var head = ResponseHead(
+            status: status, httpVersion: httpVersion, fields: kept, url: URLMasking.mask(url), redirects: redirects)
+        if !carried.isEmpty { head.carried = carried }
+        if !via.isEmpty { head.via = via }
         return head
     }
 }

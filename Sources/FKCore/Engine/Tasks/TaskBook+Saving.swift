@@ -49,7 +49,7 @@ extension TaskBook {
         entry.record.bytesPerSecond = entry.recordedSpeed(in: entry.record.state, now: clock.now)
         do {
             savedBytes += try InfoFile.update(
-                workPath.infoPath(entry.id), record: entry.record, places: places, handle: &entry.info,
+                workPath.infoPath(entry.id), record: &entry.record, places: places, handle: &entry.info,
                 counters: entry.awaitsProof ? nil : entry.run?.counters, rangesChanged: entry.rangesChanged,
                 dropsCounters: dropsCounters, open: entry.run?.openInfo)
         } catch {

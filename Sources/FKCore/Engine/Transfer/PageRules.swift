@@ -32,9 +32,10 @@ package enum PageRules {
     package static func error(
         _ name: String, _ head: ResponseHead, expected: String? = nil, now: Date = Date()
     ) -> DownloadError? {
-        // Most files have another name, and need no look at their type.
-        guard expected != nil || isBinary(name) else { return nil }
-        let sent = head.first("Content-Type").map(mediaType)
+        let field = head.first("Content-Type")
+        // Most answers have another type, and need no look at the name.
+        guard expected != nil || field.map(mayBePage) == true && isBinary(name) else { return nil }
+        let sent = field.map(mediaType)
         if let expected, expected != "file" { return mismatch(sent, mediaType(expected), head, now) }
         guard let type = sent, isPage(type) else { return nil }
         return refusal(
@@ -59,6 +60,9 @@ package enum PageRules {
         let found = sent.map { "The server sent \($0)" } ?? "The server does not say which type it sends"
         return refusal("\(found), and \(expected) is expected.", head, now)
     }
+
+    /// False for a type without the letter `h`, which both types of pages have.
+    private static func mayBePage(_ field: String) -> Bool { field.utf8.contains { $0 | 0x20 == UInt8(ascii: "h") } }
 
     private static func isPage(_ type: String) -> Bool { type == "text/html" || type == "application/xhtml+xml" }
 

@@ -63,6 +63,12 @@ package struct ProxyAddress: Sendable, Hashable {
         fileprivate init(_ reason: String) { self.reason = reason }
     }
 
+    /// True if the environment has a proxy for any URL.
+    package static var isInEnvironment: Bool {
+        let names: [String] = ["http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]
+        return names.contains { getenv($0) != nil }
+    }
+
     /// The proxy of a transfer, as libcurl chooses it: the option, else the variable of the URL's scheme, and none
     /// for hosts in `no_proxy`.
     ///

@@ -335,7 +335,7 @@ extension TaskDescription.Fields {
     fileprivate mutating func visit<Visitor: FieldVisitor & ~Copyable>(_ visitor: inout Visitor) throws {
         try visitor.field("url", &url)
         try visitor.field("mirrors", &mirrors)
-        try visitor.field("directory", &directory)
+        try visitor.place("directory", &directory)
         try visitor.field("fileName", &fileName)
         try visitor.field("type", &type)
         try visitor.field("priority", &priority)

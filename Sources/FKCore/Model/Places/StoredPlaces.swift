@@ -35,6 +35,11 @@ extension TaskRecord: StoredPlaces {
 }
 
 extension TaskRecord.Fields: StoredPlaces {
+    /// True if there are more places than those that `JSONText` converts as it writes them.
+    var hasNestedPlaces: Bool {
+        setAside != nil || former != nil || leftBehind != nil || task.option { $0.caPath ?? $0.cookiePath } != nil
+    }
+
     mutating func mapPlaces(_ change: (String) throws(DownloadError) -> String?) throws(DownloadError) {
         try task.mapPlaces(change)
         try path.map(change)

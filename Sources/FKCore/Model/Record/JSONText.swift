@@ -13,6 +13,8 @@ package struct JSONText: ~Copyable {
     private var end: Int
     /// True if a comma must precede the next key or value.
     private var needsComma = false
+    /// The stored form of places; nil writes them as they are.
+    let places: Places?
     /// The length of the text at the last `setMark`.
     package private(set) var mark = 0
 
@@ -22,7 +24,9 @@ package struct JSONText: ~Copyable {
     ///   - capacity: the expected length in bytes. The default is 1,024. The memory grows as needed.
     ///   - leading: the number of bytes to reserve in front of the text. The default is 0.
     ///   - isRest: true for the rest of an object that has members already. The default is false.
-    package init(capacity: Int = 1_024, leading: Int = 0, isRest: Bool = false) {
+    ///   - places: the stored form of places; nil, the default, writes them as they are.
+    package init(capacity: Int = 1_024, leading: Int = 0, isRest: Bool = false, places: Places? = nil) {
+        self.places = places
         self.capacity = leading + max(64, capacity)
         memory = .allocate(byteCount: self.capacity, alignment: 8)
         self.leading = leading

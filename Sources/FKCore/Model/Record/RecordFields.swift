@@ -22,6 +22,8 @@ protocol FieldVisitor: ~Copyable {
     mutating func field<Value: RecordValue>(_ name: StaticString, _ value: inout Value) throws
     /// Visits a member that is left out if it is nil.
     mutating func field<Value: RecordValue>(_ name: StaticString, _ value: inout Value?) throws
+    /// Visits a place (`Places`) that is left out if it is nil. The default implementation takes it as any text.
+    mutating func place(_ name: StaticString, _ value: inout String?) throws
     /// Visits a member that few records have. It uses Foundation's encoder and decoder, which take 5 to 10 us.
     ///
     /// - Parameter isRequired: true if `{}` stands for nil, false if the member is left out then.
@@ -29,6 +31,8 @@ protocol FieldVisitor: ~Copyable {
 }
 
 extension FieldVisitor where Self: ~Copyable {
+    mutating func place(_ name: StaticString, _ value: inout String?) throws { try field(name, &value) }
+
     mutating func rare<Value: Codable>(_ name: StaticString, _ value: inout Value?) throws {
         try rare(name, &value, isRequired: false)
     }
@@ -48,6 +52,12 @@ extension JSONText: FieldVisitor {
         guard let value else { return }
         key(name)
         try value.write(to: &self)
+    }
+
+    mutating func place(_ name: StaticString, _ value: inout String?) throws {
+        guard let value else { return }
+        key(name)
+        self.value(places?.stored(value) ?? value)
     }
 
     mutating func rare<Value: Codable>(_ name: StaticString, _ value: inout Value?, isRequired: Bool) throws {

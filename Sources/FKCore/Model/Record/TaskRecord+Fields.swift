@@ -60,6 +60,17 @@ extension TaskRecord.Fields: RecordObject {
         try visitor.field("task", &task)
     }
 
+    /// Writes all members, or those after the head.
+    mutating func write(to text: inout JSONText, _ isRest: Bool) throws {
+        if !isRest {
+            text.beginObject()
+            try visitHead(&text)
+            text.setMark()
+        }
+        try visitRest(&text)
+        text.endObject()
+    }
+
     mutating func visitRest<Visitor: FieldVisitor & ~Copyable>(_ visitor: inout Visitor) throws {
         try visitor.field("number", &number)
         try visitor.field("state", &state)
@@ -78,7 +89,7 @@ extension TaskRecord.Fields: RecordObject {
         try visitor.field("barrels", &barrels)
         try visitor.field("partName", &partName)
         try visitor.field("partTime", &partTime)
-        try visitor.field("path", &path)
+        try visitor.place("path", &path)
         try visitor.field("written", &written)
         try visitor.rare("setAside", &setAside)
         try visitor.field("leftBehind", &leftBehind)

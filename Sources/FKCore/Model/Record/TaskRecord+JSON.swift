@@ -4,28 +4,32 @@ import Foundation
 /// The payload of an info file. Its members and their order are in `visitFields`.
 extension TaskRecord {
     /// The record as JSON.
-    package func json() throws -> [UInt8] { try jsonText().bytes }
+    package func json() throws -> [UInt8] {
+        var copy = self
+        return try copy.jsonText().bytes
+    }
 
-    /// The record as JSON in the memory that writes it.
+    /// The record as JSON in the memory that writes it. It does not change the record, but needs it alone: the visit of a copy
+    /// would copy every member.
     ///
     /// - Parameters:
     ///   - leading: the number of bytes to reserve in front of the text; the default is 0.
     ///   - places: the stored form of places; the default has only absolute ones.
     ///   - isRest: true leaves out the id and the description (`RecordHead`). The default is false, and the mark of the text
     ///     is then their end.
-    package func jsonText(
+    package mutating func jsonText(
         leading: Int = 0, places: Places = .none, isRest: Bool = false
     ) throws -> JSONText {
-        var text = JSONText(capacity: Self.usualPayload, leading: leading, isRest: isRest)
-        var fields = own
-        fields.store(by: places)
-        if !isRest {
-            text.beginObject()
-            try fields.visitHead(&text)
-            text.setMark()
+        let isNested = own.hasNestedPlaces
+        var text = JSONText(
+            capacity: Self.usualPayload, leading: leading, isRest: isRest, places: isNested ? nil : places)
+        if isNested {
+            var fields = own
+            fields.store(by: places)
+            try fields.write(to: &text, isRest)
+        } else {
+            try own.write(to: &text, isRest)
         }
-        try fields.visitRest(&text)
-        text.endObject()
         return text
     }
 
