@@ -26,6 +26,10 @@ class Series:
     def median(self, what):
         return statistics.median(getattr(cost, what) for cost in self.costs)
 
+    def ends(self, what):
+        values = [getattr(cost, what) for cost in self.costs]
+        return min(values), max(values)
+
 
 class Failed(Exception):
     pass

@@ -79,7 +79,7 @@ def write_json(path, rows, date, fk, keeps=False):
     """Writes the rows. With `keeps`, rows of an earlier run that were not measured again stay, with their date."""
     new = {
         (row.name, row.unit): {
-            "work": row.name, "unit": row.unit, "medians": row.values,
+            "work": row.name, "unit": row.unit, "medians": row.values, **({"spread": row.spread} if row.spread else {}),
             "goals": [{"goal": text, "kept": kept, **({"because": reason} if reason else {})}
                       for text, kept, reason in verdicts(row)]} for row in rows}
     old = json.loads(path.read_text()) if keeps and path.exists() else {"date": date, "rows": []}
@@ -91,6 +91,12 @@ def write_json(path, rows, date, fk, keeps=False):
         merged.append(again or row)
     document = {"date": date, "fk": fk, "machine": machine(), "rows": merged + list(new.values())}
     path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+
+
+def spread(row, name):
+    """The ends of fk's own values, where they differ by more than a tenth: then the median alone says little."""
+    low, high = row.get("spread", {}).get(name, (0, 0))
+    return f" ({low:g} to {high:g})" if name.startswith("fk") and high > low * 1.1 else ""
 
 
 def is_shown(row):
@@ -113,14 +119,14 @@ def write_markdown(folder):
     if measured != current:
         lines += ["", f"The current version is {current}; these results are of the earlier version {measured}."]
     lines += [
-        "", "Values are medians; the programs take turns. A goal is a maximum, or a maximum ratio to another program. "
+        "", "Values are medians, in brackets the least and the largest of fk where they differ by more than a tenth; the programs take turns. A goal is a maximum, or a maximum ratio to another program. "
         "[results.json](results.json) has processor time and memory of all programs, and the works of fk alone. "
         "[Performance](../Performance.md) says where the time goes.", "", "![bars](results.svg)", "",
         "| work | unit | fk and other programs | goal |", "| --- | --- | --- | --- |"]
     reasons = {}
     alone = [goal for row in document["rows"] if not is_shown(row) for goal in row["goals"]]
     for row in filter(is_shown, document["rows"]):
-        values = ", ".join(f"{name} {value:g}" for name, value in row["medians"].items())
+        values = ", ".join(f"{name} {value:g}{spread(row, name)}" for name, value in row["medians"].items())
         goals = "; ".join(f"{goal['goal']}: {verdict(goal['kept'])}" for goal in row["goals"])
         when = f" (on {row['date']})" if "date" in row else ""
         lines.append(f"| {row['work']}{when} | {row['unit']} | {values} | {goals} |")

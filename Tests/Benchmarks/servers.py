@@ -38,12 +38,12 @@ class Nginx:
         self.plain = f"http://127.0.0.1:{self.port}"
         self.tls = f"https://localhost:{self.tls_port}"
 
-    def bytes_sent(self):
-        """Sum of the bodies sent under /logged/ since the last call."""
-        log = self.folder / "sent.log"
-        total = sum(int(line) for line in log.read_text().split())
-        log.write_text("")
-        return total
+    def bodies_sent(self, log="sent.log"):
+        """The sizes of the bodies sent since the last call: under /logged/, or with counted.log under /limited/ and /fast/."""
+        path = self.folder / log
+        sizes = [int(line) for line in path.read_text().split()]
+        path.write_text("")
+        return sizes
 
     def bytes_in_sockets(self):
         """What the server has sent on plain connections and nobody has read yet, in the kernel's queues of both ends."""

@@ -98,6 +98,13 @@ struct LaneCourseTests {
         }
     }
 
+    @Test("a near server: each step takes one look", arguments: [5.0, 10, 20])
+    func near(rate: Double) {
+        let rate = rate * Double(1 << 20)
+        // Sixteen connections from the beginning need 10 / 16 s.
+        #expect(SimulatedServer.bursts(rate, answer: 0.000_5).fetch(10 * rate).end < 0.75)
+    }
+
     @Test(
         "a far server that one connection serves well is asked for no more",
         arguments: [0.01, 0.02, 0.05, 0.08, 0.1, 0.12, 0.15, 0.18, 0.2], [80e6, 120e6])

@@ -58,6 +58,22 @@ struct LaneRulesTests {
         #expect(growth.limit == 16)
     }
 
+    @Test("a near server's burst that looks fast does not end the growth")
+    func nearBurst() {
+        var growth = LaneGrowth(limit: .automatic)
+        growth.answered(after: 0.001)
+        growth.measured(bytes: 4_000_000, seconds: 0.05, lanes: 1, rest: .max)
+        #expect(growth.limit == 1 && growth.isGrowing)
+        growth.measured(bytes: 4_000_000, seconds: 0.1, lanes: 1, rest: .max)
+        #expect(growth.limit == 4)
+        var fast = LaneGrowth(limit: .automatic)
+        fast.answered(after: 0.001)
+        for tick in 1...2 {
+            fast.measured(bytes: Int64(tick) * 4_000_000, seconds: Double(tick) * 0.05, lanes: 1, rest: .max)
+        }
+        #expect(fast.limit == 1 && fast.isGrowing == false)
+    }
+
     @Test("a connection that still speeds up is waited for, and measured at its speed")
     func ramp() {
         var growth = LaneGrowth(limit: .automatic)

@@ -19,6 +19,9 @@ package struct LaneGrowth: Sendable {
     package static let intervals = 0.05...0.2
     /// The intervals before the first decision about a number of connections.
     static let minIntervals = 2.0
+    /// The round trips after which TCP has its speed. A server for which they fit into the shortest interval is near, and more
+    /// connections follow after one interval. A single fast one is still decided about after two: a burst looks fast.
+    static let rampRoundTrips = 10.0
     /// The gain that counts then.
     static let largeGain = 1.5
     /// The seconds after which a smaller gain counts, and that gain.
@@ -45,6 +48,7 @@ package struct LaneGrowth: Sendable {
     /// The seconds between two looks.
     package private(set) var interval: Double
     private let isAutomatic: Bool
+    private var isNear = false
     private var last: (rate: Double, lanes: Int)?
     /// The measurements of the present connections.
     private var trial = Trial()
@@ -104,6 +108,7 @@ package struct LaneGrowth: Sendable {
     /// Sets the interval to the time from the file's first request to its answer.
     package mutating func answered(after seconds: Double) {
         interval = min(max(seconds, Self.intervals.lowerBound), Self.intervals.upperBound)
+        isNear = seconds * Self.rampRoundTrips <= Self.intervals.lowerBound
     }
 
     /// Evaluates a measurement. Call it every `interval` seconds while `isGrowing` is true.
@@ -124,13 +129,14 @@ package struct LaneGrowth: Sendable {
         guard trial.add(bytes, seconds, maxRamp: Self.maxRampIntervals * interval * 1.01) else { return }
         let time = seconds - trial.base.seconds
         let rate = Double(bytes - trial.base.bytes) / time
+        let isFast = rate / Double(lanes) > Self.fastConnection
         // Alarms may come a little early.
-        guard time > Self.minIntervals * interval * 0.99 else { return }
+        guard time > (isNear && !isFast ? 1 : Self.minIntervals) * interval * 0.99 else { return }
         if let last, lanes <= last.lanes || rate < last.rate * gain(after: time) {
             guard time > Self.maxTrialSeconds * 0.99 else { return }
             isGrowing = false
             limit = last.lanes
-        } else if rate / Double(lanes) > Self.fastConnection || limit >= Self.automaticMaximum {
+        } else if isFast || limit >= Self.automaticMaximum {
             isGrowing = false
         } else if rate > 0, Double(rest) > rate * interval * Self.minRestIntervals {
             last = (rate, lanes)
