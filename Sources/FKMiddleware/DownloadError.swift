@@ -55,11 +55,20 @@ public struct DownloadError: Error, Codable, Sendable, Hashable {
         }
     }
 
-    private var shared: SharedFields<Fields>
+    /// Changed only while one error has it.
+    private final class Storage: @unchecked Sendable {
+        var fields: Fields
+        init(_ fields: Fields) { self.fields = fields }
+    }
+
+    private var storage: Storage
 
     private var own: Fields {
-        _read { yield shared.fields }
-        _modify { yield &SharedFields.only(&shared).fields }
+        _read { yield storage.fields }
+        _modify {
+            if !isKnownUniquelyReferenced(&storage) { storage = Storage(storage.fields) }
+            yield &storage.fields
+        }
     }
 
     /// The kind of failure.
@@ -124,7 +133,7 @@ public struct DownloadError: Error, Codable, Sendable, Hashable {
         _ code: Code, _ message: String, url: String? = nil, status: Int? = nil, underlying: String? = nil,
         isRetryable: Bool = false, retryAfter: Duration? = nil, remedy: Remedy? = nil
     ) {
-        shared = SharedFields(
+        storage = Storage(
             Fields(
                 code: code, message: message, remedyName: remedy?.rawValue, url: url, status: status,
                 underlying: underlying, isRetryable: isRetryable, retryAfterSeconds: retryAfter?.inSeconds))
@@ -133,12 +142,18 @@ public struct DownloadError: Error, Codable, Sendable, Hashable {
     /// Decodes an error.
     ///
     /// - Throws: `DecodingError` if a member is missing or has another type.
-    public init(from decoder: any Decoder) throws { shared = SharedFields(try Fields(from: decoder)) }
+    public init(from decoder: any Decoder) throws { storage = Storage(try Fields(from: decoder)) }
 
     /// Encodes an error; members without a value are left out.
     ///
     /// - Throws: the encoder's error.
     public func encode(to encoder: any Encoder) throws { try own.encode(to: encoder) }
+
+    /// Compares the values.
+    public static func == (one: Self, other: Self) -> Bool { one.storage === other.storage || one.own == other.own }
+
+    /// Hashes the values.
+    public func hash(into hasher: inout Hasher) { own.hash(into: &hasher) }
 
     /// Wraps any error; a `DownloadError` stays unchanged.
     public init(wrapping error: any Error, code: Code, message: String, url: String? = nil) {

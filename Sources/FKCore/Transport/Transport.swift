@@ -41,13 +41,20 @@ public struct TransportRequest: Sendable {
         var prefersHTTP1: Bool
     }
 
-    private var shared: SharedFields<Fields>
+    /// Changed only while one request has it.
+    private final class Storage: @unchecked Sendable {
+        var fields: Fields
+        init(_ fields: Fields) { self.fields = fields }
+    }
+
+    private var storage: Storage
 
     private var own: Fields {
-        @inline(__always)
-        _read { yield shared.fields }
-        @inline(__always)
-        _modify { yield &SharedFields.only(&shared).fields }
+        _read { yield storage.fields }
+        _modify {
+            if !isKnownUniquelyReferenced(&storage) { storage = Storage(storage.fields) }
+            yield &storage.fields
+        }
     }
 
     /// Method, URL and header fields, after all request middlewares.
@@ -86,7 +93,7 @@ public struct TransportRequest: Sendable {
 
     /// Creates a request.
     package init(_ form: RequestForm, secretHeaders: Set<String>, options: TransportOptions, prefersHTTP1: Bool) {
-        shared = SharedFields(
+        storage = Storage(
             Fields(form: form, secretHeaders: secretHeaders, options: options, prefersHTTP1: prefersHTTP1))
     }
 }

@@ -59,6 +59,8 @@ package struct LaneGrowth: Sendable {
         var base = (bytes: Int64(0), seconds: 0.0)
         var last = (bytes: Int64(0), seconds: 0.0)
         var lastRate = 0.0
+        /// True once the present connections were faster than the former ones. They stay, also if a burst ends after that.
+        var hasGained = false
 
         /// Some connections have no answer yet: the measurement begins here at the earliest.
         mutating func postpone(_ bytes: Int64, _ seconds: Double) {
@@ -132,11 +134,14 @@ package struct LaneGrowth: Sendable {
         let isFast = rate / Double(lanes) > Self.fastConnection
         // Alarms may come a little early.
         guard time > (isNear && !isFast ? 1 : Self.minIntervals) * interval * 0.99 else { return }
-        if let last, lanes <= last.lanes || rate < last.rate * gain(after: time) {
+        if let last, !trial.hasGained, lanes <= last.lanes || rate < last.rate * gain(after: time) {
             guard time > Self.maxTrialSeconds * 0.99 else { return }
             isGrowing = false
             limit = last.lanes
-        } else if isFast || limit >= Self.automaticMaximum {
+            return
+        }
+        trial.hasGained = true
+        if isFast || limit >= Self.automaticMaximum {
             isGrowing = false
         } else if rate > 0, Double(rest) > rate * interval * Self.minRestIntervals {
             last = (rate, lanes)

@@ -25,6 +25,12 @@ extension String? {
 }
 
 extension TaskRecord: StoredPlaces {
+    /// True if there are more places than those that `JSONText` converts as it writes them.
+    var hasNestedPlaces: Bool {
+        own.setAside != nil || own.former != nil || own.leftBehind != nil
+            || own.task.option { $0.caPath ?? $0.cookiePath } != nil
+    }
+
     /// The part file, the pieces and the digests are beside the file or the record, so no place is stored for them. The trace
     /// and the texts of errors and of the history keep the former paths.
     package mutating func mapPlaces(
@@ -35,11 +41,6 @@ extension TaskRecord: StoredPlaces {
 }
 
 extension TaskRecord.Fields: StoredPlaces {
-    /// True if there are more places than those that `JSONText` converts as it writes them.
-    var hasNestedPlaces: Bool {
-        setAside != nil || former != nil || leftBehind != nil || task.option { $0.caPath ?? $0.cookiePath } != nil
-    }
-
     mutating func mapPlaces(_ change: (String) throws(DownloadError) -> String?) throws(DownloadError) {
         try task.mapPlaces(change)
         try path.map(change)

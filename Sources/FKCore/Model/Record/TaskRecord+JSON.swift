@@ -20,7 +20,7 @@ extension TaskRecord {
     package mutating func jsonText(
         leading: Int = 0, places: Places = .none, isRest: Bool = false
     ) throws -> JSONText {
-        let isNested = own.hasNestedPlaces
+        let isNested = hasNestedPlaces
         var text = JSONText(
             capacity: Self.usualPayload, leading: leading, isRest: isRest, places: isNested ? nil : places)
         if isNested {
