@@ -21,10 +21,14 @@ struct SessionWaits {
     /// For a suspended task that counts again, or the stop of the session.
     var continued = Wakeup()
 
-    /// Ends the waits that are over with these sums.
-    mutating func heard(_ tracker: borrowing RunTracker) {
-        if !tracker.isSettled || tracker.count(.suspend) == 0 { continued.end() }
-        if tracker.openCount <= Self.few { few.end() }
+    /// Ends the waits that are over.
+    ///
+    /// - Parameters:
+    ///   - isOver: true if more is left than suspended tasks, or nothing.
+    ///   - openCount: the number of tasks that count and are not settled.
+    mutating func heard(isOver: Bool, openCount: Int) {
+        if isOver { continued.end() }
+        if openCount <= Self.few { few.end() }
     }
 }
 

@@ -308,7 +308,8 @@ package actor RunSession {
         guard tracker.update(info) else { return }
         if !isIndexed, info.state == .complete { noteFinished(info) }
         onEvent(.state(info))
-        waits.heard(tracker)
+        waits.heard(
+            isOver: !tracker.isSettled || tracker.count(.suspend) == 0, openCount: tracker.openCount)
     }
 
     private func adopt(_ replies: [EngineReply]) {

@@ -122,9 +122,10 @@ extension Transfer {
         let source = lane.mirror ?? url
         let isStranger = entry.record.isStranger(source, isOffered: laneSet.mirrors.isOffered(source))
         var prepared = isStranger ? prepared.withoutSecrets : prepared
-        let (task, configure) = (entry.record.task, run.configure)
+        let task = entry.record.task
         let options =
-            task.hasOptions ? task.options.transportOptions(over: configure.transport) : configure.transport
+            task.hasOptions
+            ? task.options.transportOptions(over: schedule.configure.transport) : schedule.configure.transport
         if let contact = asker.contact ?? schedule.hosts.rules(for: host(of: lane)).contact {
             prepared.request.add(contact: contact, to: options.userAgent ?? TransportOptions.defaultUserAgent)
         }

@@ -9,13 +9,18 @@ struct SharedTexts {
     private var texts: Set<ExactText> = []
     private var lists: Set<[ExactText]> = []
     private var lastSite = ""
+    private var lastFolder = ""
 
     /// The maximum number of stored texts and of lists. Beyond it, the store is emptied and begins again.
     private static let limit = 1_000
 
     /// Replaces the texts of a task by the shared copies.
     mutating func share(_ entry: TaskEntry) {
-        if let directory = entry.record.task.directory { entry.record.place(in: shared(directory)) }
+        // The tasks of one addition share their folder already. A change would copy the record and the description.
+        if let directory = entry.record.task.directory, !isLastFolder(directory) {
+            lastFolder = shared(directory)
+            entry.record.place(in: lastFolder)
+        }
         if let bootID = entry.record.bootID { entry.record.bootID = shared(bootID) }
         if !entry.record.barrels.isEmpty { entry.record.barrels = shared(entry.record.barrels) }
     }
@@ -26,6 +31,13 @@ struct SharedTexts {
         if hasLastSite(url) { return lastSite }
         lastSite = shared(HostName.site(url))
         return lastSite
+    }
+
+    /// True for the same memory as that of the last folder.
+    private func isLastFolder(_ folder: String) -> Bool {
+        folder.utf8.withContiguousStorageIfAvailable { folder in
+            lastFolder.utf8.withContiguousStorageIfAvailable { $0.baseAddress == folder.baseAddress }
+        } == true
     }
 
     private func hasLastSite(_ url: String) -> Bool {

@@ -134,6 +134,10 @@ extension String {
 
     @usableFromInline
     func hasSameLetters(as other: String) -> Bool {
+        // Most names of one length differ in their first letter.
+        guard let first = utf8.first, let otherFirst = other.utf8.first, (first ^ otherFirst) & ~0x20 == 0 else {
+            return false
+        }
         var one = self
         var other = other
         return one.withUTF8 { one in
