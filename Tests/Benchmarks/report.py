@@ -1,6 +1,6 @@
 """The rows as a table, as JSON, as a page and as a bar chart.
 
-    report.py FOLDER    writes README.md anew from the results.json of that folder
+    report.py FOLDER    writes the pages anew from the results.json of that folder
 """
 
 import json
@@ -142,6 +142,50 @@ def write_markdown(folder):
     (folder / "README.md").write_text("\n".join(lines) + "\n")
 
 
+#: The measured rows of the README's table, in its order: the work, and the programs of its columns.
+FRONT = [
+    ("1024 MiB over loopback, plain HTTP", ("fk", "aria2", "curl", "wget2")),
+    ("1024 MiB over loopback, TLS", ("fk", "aria2", "curl", "wget2")),
+    ("100 MiB, 10 MiB/s a connection", ("fk -x16", "aria2 -x16", "curl", None)),
+    ("50,000 x 1 KiB, 16 at once, on a disk", ("fk", "aria2", "curl", "wget2")),
+    ("SIGKILL at 120 MiB/s: sent again after each kill, without the bytes in the sockets", ("fk", "aria2", None, None)),
+]
+
+
+def write_front(folder, page, note):
+    """Writes the measured rows of a README's table anew. `note` is the form of a cell whose program has an option.
+
+    The first row of figures follows the line of dashes; its first cell stays."""
+    document = json.loads((folder / "results.json").read_text())
+    medians = {(row["work"], row["unit"]): row["medians"] for row in document["rows"]}
+    lines = page.read_text().split("\n")
+    first = next(number for number, line in enumerate(lines) if line.startswith("| | fk |")) + 2
+    for number, (work, programs) in enumerate(FRONT, first):
+        values = medians.get((work, "s")) or medians.get((work, "MB"))
+        if values is None:
+            continue
+        best = min(values[name] for name in programs if name in values)
+        cells = [
+            cell(values[name], name, medians, work, note, is_best=values[name] == best) if name in values else ""
+            for name in programs]
+        label = lines[number].split(" | ")[0].removeprefix("| ")
+        lines[number] = "| " + " | ".join([label, *cells]) + " | |"
+        lines[number] = re.sub(r"\|  (?=\|)", "| ", lines[number])
+    text = re.sub(r"\bfk \d+\.\d+\.\d+", document["fk"], "\n".join(lines), count=1)
+    page.write_text(text)
+
+
+def cell(value, name, medians, work, note, is_best):
+    if (work, "s") not in medians:
+        text = f"{value:.0f} MB" if value else "0"
+    else:
+        text = f"{value:.2f} s" if value < 2 else f"{value:.1f} s"
+        if work.startswith("50,000"):
+            text += f", {medians[work, 'MB'][name]:.0f} MB"
+    text = f"**{text}**" if is_best else text
+    return text + note.format(name.split()[1]) if " -" in name else text
+
+
 def write_svg(folder, title):
     """One group of bars for each work of results.json measured in seconds or milliseconds, drawn to the group's own scale."""
     rows = json.loads((folder / "results.json").read_text())["rows"]
@@ -166,5 +210,12 @@ def write_svg(folder, title):
         f'<text x="10" y="22" font-size="15">{escape(title)}</text>\n{body}\n</svg>\n')
 
 
+def write_pages(folder):
+    """The page of the documents, and the tables of both READMEs."""
+    write_markdown(folder)
+    write_front(folder, ROOT / "README.md", " with `{}`")
+    write_front(folder, ROOT / "README.zh.md", "（`{}`）")
+
+
 if __name__ == "__main__":
-    write_markdown(Path(sys.argv[1]))
+    write_pages(Path(sys.argv[1]))
