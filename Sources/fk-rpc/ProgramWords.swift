@@ -8,7 +8,7 @@ struct ProgramWords {
     private static let flags: Set<String> = ["no-secret", "plain", "json", "quiet"]
     private static let names: Set<String> = [
         "work-path", "base", "listen", "folder", "secret-file", "allow-origin", "cert", "key", "jobs", "connections",
-        "limit-rate", "min-free", "durability", "transport",
+        "limit-rate", "min-free", "parts-folder", "durability", "transport",
     ]
 
     /// - Throws: `ListenOptions.Fault`.
@@ -54,6 +54,7 @@ struct ProgramWords {
         }
         if let rate = self["limit-rate"].flatMap({ Int64($0) }) { configure.rateLimit = rate > 0 ? rate : nil }
         if let bytes = self["min-free"].flatMap({ Int64($0) }) { configure.minFree = bytes }
+        configure.partsFolder = self["parts-folder"].map { URL(fileURLWithPath: $0, isDirectory: true) }
         if let kind = self["durability"].flatMap({ Durability(rawValue: $0) }) { configure.durability = kind }
         if let kind = self["transport"].flatMap({ TransportKind(rawValue: $0) }) { configure.transportKind = kind }
         configure.runsMiddlewarePrograms = true

@@ -40,7 +40,7 @@ struct RPCCommand: Command {
 
     /// The options of a run that apply here.
     private static let taken: Set<String> = [
-        "jobs", "connections", "limit-rate", "min-free", "durability", "transport",
+        "jobs", "connections", "limit-rate", "min-free", "parts-folder", "durability", "transport",
     ]
 
     /// The command line of `fk-rpc`.
@@ -77,6 +77,7 @@ struct RPCCommand: Command {
         }
         add("limit-rate", run.rateLimit.map { String($0) })
         add("min-free", run.minFree.map { String($0) })
+        add("parts-folder", run.partsFolder)
         add("durability", run.durability?.rawValue)
         add("transport", run.transport?.rawValue)
         for flag in ["no-secret", "plain", "json", "quiet"] where arguments.has(flag) { words.append("--\(flag)") }

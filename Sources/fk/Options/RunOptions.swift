@@ -21,6 +21,8 @@ struct RunOptions: Sendable, Hashable {
     var shards: Int?
     /// Bytes to keep free on the disk; nil uses the saved setting or the downloader's default.
     var minFree: Int64?
+    /// The absolute path of the folder for part files; nil for the destination.
+    var partsFolder: String?
     /// Identifies the limits of this command to the engine.
     let group = UUID().uuidString
     var durability: Durability?
@@ -53,6 +55,9 @@ struct RunOptions: Sendable, Hashable {
             .files,
             [
                 minFreeSpec,
+                .value(
+                    "parts-folder", nil, "DIR", hint: .directory,
+                    "keep unfinished files in DIR, such as one on a fast disk (default: beside the finished file)"),
                 .value(
                     "durability", nil, "KIND", hint: .choices(Durability.allCases.map(\.rawValue)),
                     "when a file counts as complete: once it is written (process, the default), or once it is synced "
@@ -108,6 +113,7 @@ struct RunOptions: Sendable, Hashable {
         requestRate = try arguments.requestRate()
         contact = try arguments.contact()
         minFree = try arguments.size("min-free", "--min-free", atLeast: 0)
+        partsFolder = try Self.path("parts-folder", "folder", arguments, context)
         durability = try arguments.choice("durability", "--durability", of: Durability.self)
         transport = try arguments.choice("transport", "--transport", of: TransportKind.self)
         detach = arguments.has("detach")
@@ -117,15 +123,20 @@ struct RunOptions: Sendable, Hashable {
         if arguments.has("json"), let option = print == .path ? "--print" : endsWithNUL ? "-0" : nil {
             throw arguments.error("\(option) and --json exclude each other: events contain the path.")
         }
-        if let path = arguments["log"] {
-            guard !path.isEmpty else { throw arguments.error("--log: the file's name is empty.") }
-            log = try Paths.absolute(path, from: context.workingDirectory)
-        }
+        log = try Self.path("log", "file", arguments, context)
         if let level = try arguments.choice("log-level", "--log-level", of: LogLevel.self) {
             guard log != nil else { throw arguments.error("--log-level: there is no log. Give --log FILE.") }
             logLevel = level
         }
         start = try Self.start(arguments)
+    }
+
+    private static func path(
+        _ option: String, _ kind: String, _ arguments: ParsedArguments, _ context: CommandContext
+    ) throws -> String? {
+        guard let path = arguments[option] else { return nil }
+        guard !path.isEmpty else { throw arguments.error("--\(option): the \(kind)'s name is empty.") }
+        return try Paths.absolute(path, from: context.workingDirectory)
     }
 
     private static func start(_ arguments: ParsedArguments) throws -> Date? {

@@ -108,6 +108,7 @@ extension RunOptions {
         var configure = global.configure
         if let jobs { configure.maxConnectionsPerHost = max(jobs, configure.maxConnectionsPerHost) }
         if let minFree { configure.minFree = minFree }
+        if let partsFolder { configure.partsFolder = URL(fileURLWithPath: partsFolder, isDirectory: true) }
         if let durability { configure.durability = durability }
         if let transport { configure.transportKind = transport }
         return configure
@@ -127,6 +128,7 @@ extension RunOptions {
         var names: [String] = []
         if durability != nil { names.append("--durability") }
         if transport != nil { names.append("--transport") }
+        if partsFolder != nil { names.append("--parts-folder") }
         if case .everything = goal, minFree != nil { names.append("--min-free") }
         if case .everything = goal, own != nil { names.append("the limits") }
         guard !names.isEmpty else { return nil }

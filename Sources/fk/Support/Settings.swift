@@ -18,11 +18,12 @@ struct Settings: Sendable, Hashable {
         case durability
         case transport
         case directory
+        case partsFolder = "parts-folder"
         case proxy
         case cacert
 
         /// True for a value that is saved as an absolute path.
-        var isPath: Bool { self == .directory || self == .cacert }
+        var isPath: Bool { [.directory, .partsFolder, .cacert].contains(self) }
     }
 
     private(set) var values: [Key: String] = [:]
@@ -54,7 +55,7 @@ struct Settings: Sendable, Hashable {
         case .durability: _ = try trial.choice(name, name, of: Durability.self)
         case .transport: _ = try trial.choice(name, name, of: TransportKind.self)
         case .proxy: _ = try TaskInput.proxy(trial)
-        case .directory, .cacert:
+        case .directory, .partsFolder, .cacert:
             guard !value.utf8.contains(where: { $0 < 0x20 }) else {
                 throw arguments.error("\(name): control characters are not allowed.")
             }

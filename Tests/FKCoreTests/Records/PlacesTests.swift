@@ -96,6 +96,7 @@ struct PlacesTests {
         let aside = ".p.\(record.id.leadingDigits(16)).fkrejected"
         record.edit {
             $0.path = "/new/x"
+            $0.partFolder = "/a/b/parts"
             $0.setAside = [SetAsideFile(path: "/a/b/\(aside)", written: file)]
             $0.former = FormerFile(path: "/a/b/f")
             $0.leftBehind = ["/a/b/l", "/data/l"]
@@ -104,7 +105,7 @@ struct PlacesTests {
         let json = String(decoding: text, as: UTF8.self)
         for place in [
             "\"directory\":\"deep:\"", "\"caFile\":\"dl:ca\"", "\"cookieFile\":\"work:cookies\"",
-            "\"path\":\"moved:x\"",
+            "\"path\":\"moved:x\"", "\"partFolder\":\"dl:parts\"",
             "\"path\":\"dl:\(aside)\"", "\"path\":\"dl:f\"", "\"leftBehind\":[\"dl:l\",\"/data/l\"]",
         ] { #expect(json.contains(place), "\(place)") }
         #expect(try text.withUnsafeBytes { try TaskRecord.read($0, places: Self.bases) } == record)

@@ -96,6 +96,10 @@ struct RecordDraft {
         get { self["partName"] }
         set { self["partName"] = newValue }
     }
+    var partFolder: String? {
+        get { self["partFolder"] }
+        set { self["partFolder"] = newValue }
+    }
     var partTime: Int64? {
         get { self["partTime"] }
         set { self["partTime"] = newValue }

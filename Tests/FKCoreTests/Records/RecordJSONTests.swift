@@ -53,6 +53,7 @@ struct RecordJSONTests {
         record.barrels = ["one", "two/three"]
         record.edit {
             $0.partName = FileNameRules.partName(for: "a", id: $0.id)
+            $0.partFolder = "/parts"
             $0.partTime = 1_800_000_000_000_000_001
             $0.path = "/tmp/a"
             $0.written = FileIdentity(inode: .max, length: 1 << 62, time: 1_800_000_000_000_000_001)

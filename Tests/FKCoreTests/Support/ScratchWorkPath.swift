@@ -81,6 +81,7 @@ extension TaskRecord {
         record.barrels = ["a", "ü/"]
         record.edit {
             $0.partName = FileNameRules.partName(for: "p", id: $0.id)
+            $0.partFolder = "/data/parts"
             $0.partTime = 1_700_000_000_123_456_789
             $0.path = "/data/x"
             $0.started = Date(timeIntervalSince1970: 1_700_000_002.5)

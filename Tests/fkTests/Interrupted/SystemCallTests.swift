@@ -55,6 +55,30 @@ struct SystemCallTests {
         #expect(try await sandbox.fk("list").errors == "")
     }
 
+    static let partsFolders = [FileManager.default.temporaryDirectory] + (TemporaryFolder.memory.map { [$0] } ?? [])
+
+    @Test(
+        "killed with part files in another folder: the same command completes, and nothing is left",
+        arguments: ["pwrite64", "renameat2", "unlinkat", "fsync", "utimensat", "close"], Array(1...4))
+    func killedWithParts(_ call: String, _ count: Int) async throws {
+        for parent in Self.partsFolders {
+            let parts = try TemporaryFolder(in: parent)
+            let (url, words) = (server.url("/\(parent.lastPathComponent)"), ["--parts-folder", parts.path])
+            let first = try await traced("\(call):signal=KILL:when=\(count)", ["get", url] + words)
+            #expect(first.status == 137 || first.status == 0)
+            let requests = server.requests.count
+            // Every second time the option is taken away.
+            try await sandbox.done(["get", url] + (count % 2 == 0 ? words : []))
+            #expect(try sandbox.bytes(parent.lastPathComponent) == body)
+            #expect(try names(sandbox.files).allSatisfy { !$0.hasPrefix(".") } && parts.names == [])
+            // Only a copy has its time set: all bytes are there.
+            if call == "utimensat", count == 1, parent == TemporaryFolder.memory {
+                #expect(first.status == 137 && server.requests.count == requests)
+            }
+        }
+        #expect(try names("\(sandbox.workPath)/quarantine") == [])
+    }
+
     @Test("a sync that fails is an error that names the place, and leaves one file in the end", arguments: 1...4)
     func sync(_ count: Int) async throws {
         let words = ["get", server.url("/a"), "-d", sandbox.files, "--durability", "power"]

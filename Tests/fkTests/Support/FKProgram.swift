@@ -57,20 +57,7 @@ enum FKProgram {
     }
 }
 
-/// A folder that is gone at the end.
-final class TemporaryFolder: Sendable {
-    let path: String
-
-    init() throws {
-        let base = URL(fileURLWithPath: NSTemporaryDirectory()).resolvingSymlinksInPath().path
-        path = "\(base)/fk-cli-\(UUID().uuidString)"
-        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    }
-
-    deinit {
-        try? FileManager.default.removeItem(atPath: path)
-    }
-
+extension TemporaryFolder {
     func fileHandle(_ name: String) throws -> FileHandle {
         try Data().write(to: URL(fileURLWithPath: "\(path)/\(name)"))
         return try FileHandle(forWritingTo: URL(fileURLWithPath: "\(path)/\(name)"))

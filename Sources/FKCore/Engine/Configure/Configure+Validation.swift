@@ -12,9 +12,9 @@ extension Configure {
     /// - Throws: `.invalidArgument` with the first setting outside its range, its value and the range. A work path that is
     ///   no file URL is such a setting.
     package func validate() throws(DownloadError) {
-        guard workPath.isFileURL else {
+        for (name, url) in [("workPath", workPath), ("partsFolder", partsFolder ?? workPath)] where !url.isFileURL {
             throw DownloadError(
-                .invalidArgument, "workPath is \(URLMasking.mask(workPath.absoluteString)), and must be a file URL.")
+                .invalidArgument, "\(name) is \(URLMasking.mask(url.absoluteString)), and must be a file URL.")
         }
         for (name, folder) in bases.sorted(by: { $0.key < $1.key }) {
             guard let fault = Places.fault(name, folder.isFileURL ? folder.path : "") else { continue }

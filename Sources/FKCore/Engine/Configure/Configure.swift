@@ -103,6 +103,11 @@ public struct Configure: Sendable {
     /// fetched until the disk is full.
     public var minFree: Int64 = 64 << 20
 
+    /// The folder for part files, such as one on a fast disk, outside of the work path. The finished file is moved from there; to
+    /// another file system it is copied and synced, and the destination needs the space as well. nil, the default, keeps them beside
+    /// the finished files. A change counts for part files that are not made yet.
+    public var partsFolder: URL?
+
     /// False leaves out the middleware programs of the work path (`MiddlewareProgram`). The default is true. Changing it
     /// has no effect on a live downloader.
     public var runsMiddlewarePrograms = true

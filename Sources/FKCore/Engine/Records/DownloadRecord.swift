@@ -84,8 +84,8 @@ public struct DownloadRecord: Codable, Sendable, Hashable, Identifiable {
         mirrors = record.task.mirrors
         host = Self.host(of: record.task.url)
         path = record.state == .complete ? record.path : nil
-        let folder = record.task.directory ?? workPath?.filesFolder(record.id)
-        if let folder, let part = record.partName, path == nil { partPath = "\(folder)/\(part)" }
+        let folder = workPath?.destination(of: record) ?? record.task.directory
+        partPath = path == nil ? folder.flatMap(record.partPath) : nil
         name =
             path?.lastPathPart ?? record.task.fileName
             ?? FileNameRules.name(url: record.task.url, head: record.response)

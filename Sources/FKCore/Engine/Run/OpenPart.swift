@@ -2,21 +2,53 @@ import FKMiddleware
 
 /// The open part file of an attempt.
 struct OpenPart {
-    let file: PartFile
+    var file: PartFile
+    /// The destination.
+    let home: Folder
     var counters: LiveCounters
     /// True if the file had bytes when the attempt began.
     var isResumed: Bool
     /// The URL of the attempt: the task's own, or a mirror.
     let url: String
 
-    var folder: Folder { file.folder }
+    /// True if it has to be brought to the destination before it gets its final name.
+    var isAway: Bool { file.folder !== home }
 
     /// Opens the counters for the present ranges.
-    init(_ file: PartFile, of entry: TaskEntry) {
+    init(_ file: PartFile, home: Folder, of entry: TaskEntry) {
         self.file = file
+        self.home = home
         counters = LiveCounters(entry.record.ranges)
         isResumed = entry.record.received > 0
         url = entry.nextURL
+    }
+}
+
+extension OpenPart {
+    /// Brings the part to the destination, with its name. Until a copy is on the disk, the original stays, and `TaskRecord.partFolders`
+    /// finds it in either place until the next record.
+    ///
+    /// - Throws: the system's error; `.cancelled` if the run was stopped while it was copied.
+    func broughtHome(
+        by run: TaskRun, isolation: isolated (any Actor)? = #isolation
+    ) async throws(DownloadError) -> PartFile {
+        let (away, home) = (file, home)
+        if try away.folder.movePart(away.name, to: home) { return PartFile(away, movedTo: home) }
+        let copy = try PartFile(in: home, name: away.name, exclusive: true)
+        do {
+            try await run.offThread { () throws(DownloadError) in
+                try copy.fill(from: away)
+                copy.setTime(away.time)
+                try copy.synchronize()
+                try home.synchronize()
+            }
+        } catch {
+            copy.remove()
+            throw error
+        }
+        away.remove()
+        away.close()
+        return copy
     }
 }
 

@@ -15,7 +15,12 @@ struct Preparation {
             try fetch()
         } catch {
             // The folder may have been removed since it was opened for an earlier task. It is opened again, once.
-            guard error.code == .destination, destinations.folders.forget(folderPath) else { throw error }
+            let paths =
+                entry.record.partFolders(home: book.workPath.destination(of: entry.record))
+                + (run.configure.partsFolder.map { [$0.path] } ?? [])
+            guard error.code == .destination, !paths.filter({ destinations.folders.forget($0) }).isEmpty else {
+                throw error
+            }
             try fetch()
         }
     }
@@ -32,11 +37,19 @@ struct Preparation {
 
     /// The destination. A task with a folder of its own cannot use the work path.
     private func openFolder() throws(DownloadError) -> Folder {
-        let outside = entry.record.task.directory == nil ? nil : book.workPath
-        return try destinations.folders.folder(folderPath, outside: outside, now: run.clock.now)
+        try open(book.workPath.destination(of: entry.record), isOwn: entry.record.task.directory == nil)
     }
 
-    private var folderPath: String { entry.record.task.directory ?? book.workPath.filesFolder(entry.id) }
+    private func open(_ path: String, isOwn: Bool = false) throws(DownloadError) -> Folder {
+        try destinations.folders.folder(path, outside: isOwn ? nil : book.workPath, now: run.clock.now)
+    }
+
+    /// The folder for part files; nil if it is the destination.
+    private func partsFolder(besides home: Folder) throws(DownloadError) -> Folder? {
+        guard let path = run.configure.partsFolder?.path else { return nil }
+        let folder = try open(path)
+        return folder.isOne(with: home) ? nil : folder
+    }
 
     /// The expected final name, if an existing file has it; nil otherwise. The server may still choose another name.
     ///
@@ -67,7 +80,7 @@ struct Preparation {
         let path = folder.path(of: name)
         let size = try folder.fileLength(name)
         // Of an earlier attempt, before the file was there.
-        if let part = entry.record.partName { folder.removePart(part) }
+        entry.record.removePart(of: book.workPath)
         entry.record.keep(foreign: path)
         run.appendHistory(by: "existing", "\(path) was there already: nothing was fetched")
         entry.record.fill(size)
@@ -116,7 +129,7 @@ struct Preparation {
             part = try newPart(in: folder)
         }
         entry.record.openPart()
-        return OpenPart(part, of: entry)
+        return OpenPart(part, home: folder, of: entry)
     }
 
     /// True if the part file was written to after the task's last attempt: it is shorter, or has another time. A shorter file
@@ -132,37 +145,59 @@ struct Preparation {
 
     /// The part file with the received bytes; nil if there are none, or if the file is missing or not the task's own
     /// (`PartHolder`).
-    private func heldPart(in folder: Folder) throws(DownloadError) -> PartFile? {
+    private func heldPart(in home: Folder) throws(DownloadError) -> PartFile? {
         guard !entry.record.ranges.isEmpty else { return nil }
         let name = entry.record.partName ?? ""
-        if let part = try PartFile.reopened(in: folder, name: name, written: entry.record.written) {
+        if let folder = try recordedFolder(of: name, besides: home) {
+            guard let part = try heldPart(name, in: folder) else { return nil }
+            // A copy that was interrupted.
+            home.removePart(name)
             return part
-        }
-        if case .another(let reason) = folder.holder(of: name) {
-            run.appendHistory(by: "resume", "\(folder.path(of: name)) \(reason): starting again under another name")
-        } else {
+        } else if let part = try heldPart(name, in: home) {
+            entry.record.bringPartHome()
+            return part
+        } else if !home.contains(name) {
             run.appendHistory(by: "resume", "the part file is gone: starting again")
         }
         return nil
     }
 
-    /// An empty part file with the usual part name, or with another one if a foreign file has that name.
-    private func newPart(in folder: Folder) throws(DownloadError) -> PartFile {
+    /// The recorded folder of the part, if it has it; nil for the destination.
+    private func recordedFolder(of name: String, besides home: Folder) throws(DownloadError) -> Folder? {
+        guard let path = entry.record.partFolder, FileNames.exists(path.path(of: name)) else { return nil }
+        let folder = try open(path)
+        return folder.isOne(with: home) ? nil : folder
+    }
+
+    private func heldPart(_ name: String, in folder: Folder) throws(DownloadError) -> PartFile? {
+        if let part = try PartFile.reopened(in: folder, name: name, written: entry.record.written) { return part }
+        if case .another(let reason) = folder.holder(of: name) {
+            run.appendHistory(by: "resume", "\(folder.path(of: name)) \(reason): starting again under another name")
+        }
+        return nil
+    }
+
+    /// An empty part file with the usual part name, or with another one if a foreign file has that name there or in the
+    /// destination.
+    private func newPart(in home: Folder) throws(DownloadError) -> PartFile {
+        let folder = try partsFolder(besides: home)
+        // An interrupted attempt may have left one with another name, or in another folder.
+        entry.record.removePart(of: book.workPath)
         let final = entry.record.task.fileName ?? run.urlName
-        let usual = FileNameRules.partName(for: final, id: entry.id)
-        // An interrupted attempt may have left one with another name.
-        for name in [entry.record.partName, usual].compactMap(\.self) {
-            entry.record.usePart(name)
+        for number in 0...8 {
+            entry.record.usePart(
+                number == 0
+                    ? FileNameRules.partName(for: final, id: entry.id)
+                    : FileNameRules.partName(for: final, id: entry.id, prefix: Folder.randomDigits()), in: folder?.path)
+            // The record comes first: after a crash nothing else knows the name or the folder.
+            if number > 0 || folder != nil { try book.save(entry) }
+            guard let name = entry.record.partName, let part = try emptyPart(name, in: home) else { continue }
+            guard let folder else { return part }
+            part.remove()
             if let part = try emptyPart(name, in: folder) { return part }
         }
-        for _ in 0..<8 {
-            // The record comes first: after a crash nothing else knows the name.
-            let name = FileNameRules.partName(for: final, id: entry.id, prefix: Folder.randomDigits())
-            entry.record.usePart(name)
-            try book.save(entry)
-            if let part = try emptyPart(name, in: folder) { return part }
-        }
-        throw DownloadError(.destination, "No part file can be made in \(folder.path): its names are taken.")
+        throw DownloadError(
+            .destination, "No part file can be made in \((folder ?? home).path): its names are taken.")
     }
 
     /// Creates the part file, or empties the one of an earlier attempt; nil if a foreign file has the name.

@@ -4,10 +4,11 @@ import Foundation
 /// From the verified bytes to the finished file: final name, response chain. Confined to the engine.
 ///
 /// ```text
-/// (sync) -> record -> name -> (sync folder) -> response chain -> record of the moved file
+/// (part to the destination) -> (sync) -> record -> name -> (sync folder) -> response chain -> record of the moved file
 /// ```
 ///
-/// It waits only for the comparison of an existing file, for the syncs of `Durability.power`, and for response middlewares.
+/// It waits only for the comparison of an existing file, for the copy of a part on another file system, for the syncs of
+/// `Durability.power`, and for response middlewares.
 /// Without any of these, `publishAtOnce` performs the same steps in one call.
 final class Publication {
     private enum State {
@@ -19,7 +20,7 @@ final class Publication {
         case responding
     }
 
-    let part: OpenPart
+    private(set) var part: OpenPart
     let heads: Heads
     private unowned let run: TaskRun
     private let entry: TaskEntry
@@ -30,7 +31,7 @@ final class Publication {
     /// The checksums of the file's pieces.
     private var sums: [UInt32] = []
 
-    private var folder: Folder { part.folder }
+    private var folder: Folder { part.home }
     var isResponding: Bool { state == .responding }
 
     init(_ run: TaskRun, _ part: OpenPart, _ heads: Heads, _ destinations: Destinations) {
@@ -59,6 +60,11 @@ final class Publication {
     /// - Throws: the error of the attempt; `.cancelled` if the run was stopped.
     func publish(_ sums: [UInt32], isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) {
         self.sums = sums
+        if part.isAway {
+            _ = try checkPlaces()
+            part.file = try await part.broughtHome(by: run)
+            entry.record.bringPartHome()
+        }
         if durability == .power {
             let file = part.file
             try await run.offThread { () throws(DownloadError) in try file.synchronize() }

@@ -111,7 +111,7 @@ extension TaskRun {
         attempt.fail(error)
         entry.record.expire(error, at: clock.date)
         // A failed task has no finished file.
-        if let part, entry.record.isPublished { try? entry.unpublish(in: part.folder, book.owner) }
+        if let part, entry.record.isPublished { try? entry.unpublish(in: part.home, book.owner) }
         let head = heads.last
         end(as: .error)
         ResponseChainEnd.tell(error, of: entry, head: head, book.chains)
@@ -133,7 +133,7 @@ extension TaskRun {
 
     private func dropFiles() {
         // The file may have its final name already, while the response chain runs.
-        if let path = entry.record.path, let part, part.folder.status(of: part.file.name) == nil {
+        if let path = entry.record.path, let part, !part.home.contains(part.file.name) {
             if entry.keepsRenewed, entry.record.former != nil {
                 // It has replaced the finished file already.
                 FileOwner.clear(path)

@@ -34,7 +34,7 @@ final class Transfer {
     private(set) var wasAskedForEnd = false
 
     var lanes: [Lane] { laneSet.lanes }
-    var folder: Folder { part.folder }
+    var folder: Folder { part.file.folder }
     /// The URL of the attempt: the task's own, or a mirror.
     var url: String { part.url }
     var head: ResponseHead? { heads.last }
@@ -207,14 +207,24 @@ final class Transfer {
     ///
     /// - Throws: `.noSpace` if they do not fit beside what other tasks have reserved.
     func reserveRoom(_ total: Int64) throws(DownloadError) {
-        try destinations.disk(for: entry, in: folder)?.check(
-            total - min(total, part.file.occupied), folder: folder.path, isResumed: entry.received > 0)
+        for (folder, bytes) in needs(total, held: part.file.occupied) {
+            try destinations.disk(for: entry, in: folder)?.check(
+                bytes, folder: folder.path, isResumed: entry.received > 0)
+        }
         hasRoom = true
     }
 
     /// The missing bytes for which free space is reserved on that device.
     func reservedBytes(on device: dev_t?) -> Int64 {
-        hasRoom && folder.device == device ? max(0, (entry.record.expected ?? 0) - entry.received) : 0
+        guard hasRoom else { return 0 }
+        let needs = needs(entry.record.expected ?? 0, held: entry.received)
+        return needs.reduce(0) { $0 + ($1.0.device == device ? $1.1 : 0) }
+    }
+
+    /// The bytes that the file will still take in each folder. On another file system than the part, the destination gets a copy.
+    private func needs(_ total: Int64, held: Int64) -> [(Folder, Int64)] {
+        let ofPart = (folder, max(0, total - held))
+        return part.home.device == folder.device ? [ofPart] : [ofPart, (part.home, total)]
     }
 
     // MARK: Limits

@@ -17,7 +17,7 @@ struct Verification {
     /// True if nothing has to be waited for, neither here nor to publish the file.
     var waitsForNothing: Bool {
         guard run.configure.durability == .process, !entry.isHandled(by: run.book.chains.response),
-            !entry.record.isRepair, openSums == nil, entry.record.task.option({ $0.signature }) == nil
+            !entry.record.isRepair, !part.isAway, openSums == nil, entry.record.task.option({ $0.signature }) == nil
         else { return false }
         let existing = entry.record.task.option { $0.existing }
         // An existing file may have to be compared as well.
@@ -93,7 +93,7 @@ struct Verification {
     /// Verifies the signature, if the task has one.
     private func compareSignature(isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) {
         guard let signature = entry.record.task.option({ $0.signature }) else { return }
-        let path = part.folder.path(of: part.file.name)
+        let path = part.file.path
         let fault = try await run.offThread { () throws(DownloadError) in try signature.fault(ofFile: path) }
         if let fault { throw try refuse(fault) }
         run.appendHistory(by: "signature", signature.matchNote)

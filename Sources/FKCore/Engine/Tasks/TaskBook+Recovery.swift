@@ -98,9 +98,8 @@ extension TaskBook {
 extension TaskRecord {
     /// True if the file has its final name, after a crash between the rename and the last record.
     var isPublished: Bool {
-        guard let path, let partName else { return false }
-        var status = stat()
-        return lstat("\(path.folderPart)/\(partName)", &status) != 0 && claim(path) == .ours
+        guard let path, let part = partBesideFile else { return false }
+        return !FileNames.exists(part) && claim(path) == .ours
     }
 }
 

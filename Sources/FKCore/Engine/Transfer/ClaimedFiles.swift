@@ -45,18 +45,16 @@ extension TaskRecord {
     /// linked to its final name and then loses the part's. A part file with two names is not adopted, so this
     /// finishes the work of a killed process.
     func finishRename() {
-        guard let path, let partName else { return }
-        let part = "\(path.folderPart)/\(partName)"
+        guard let path, let part = partBesideFile else { return }
         if FileNames.areOfOneFile(path, part) { unlink(part) }
     }
 
-    /// Deletes the part file. It does not create a missing folder.
+    /// Deletes the part file, and a copy of it. It does not create a missing folder.
     func removePart(of workPath: WorkPath) {
         guard let name = partName else { return }
-        let path = task.directory ?? workPath.filesFolder(id)
-        var status = stat()
-        guard lstat("\(path)/\(name)", &status) == 0 else { return }
-        try? Folder(path: path).removePart(name)
+        for folder in partFolders(home: workPath.destination(of: self)) where FileNames.exists(folder.path(of: name)) {
+            try? Folder(path: folder).removePart(name)
+        }
     }
 
     /// Deletes the files that this task wrote. A file that existed before, or that was replaced since, stays.
@@ -76,7 +74,7 @@ extension TaskRecord {
             note += keepsRenewed ? old.release(former.path, owner) : old.delete(former.path, owner)
         }
         setAside?.forEach { $0.remove() }
-        let folder = task.directory ?? workPath.filesFolder(id)
+        let folder = workPath.destination(of: self)
         let name = task.fileName ?? FileNameRules.name(url: task.url, head: response)
         let rejected = "\(folder)/\(FileNameRules.rejectedName(for: name, id: id))"
         if setAside == nil, claimUnrecorded(rejected).act(.removeSetAside) == .remove { unlink(rejected) }
@@ -169,13 +167,33 @@ extension Folder {
     /// - Returns: false with `errno` if it has failed.
     private func renameExclusively(_ name: String, _ newName: String, _ way: ExclusiveWay) -> Bool {
         switch way {
-        case .rename: return exclusiveRename(descriptor, name, newName) == 0
+        case .rename: return exclusiveRename(descriptor, name, descriptor, newName) == 0
         case .link:
             guard linkat(descriptor, name, descriptor, newName, 0) == 0 else { return false }
             unlinkat(descriptor, name, 0)
             return true
         case .reserve: return FileNames.renameByReserving(name, to: newName, in: descriptor) == 0
         }
+    }
+
+    /// Moves a part file to another folder. The same name there is only the task's: its file is an earlier copy.
+    ///
+    /// - Returns: false if that folder is on another file system.
+    /// - Throws: `.destination` if the name there is of another owner; otherwise the system's error.
+    func movePart(_ name: String, to other: Folder) throws(DownloadError) -> Bool {
+        switch other.holder(of: name) {
+        case .nobody: break
+        case .us: other.remove(name)
+        case .another(let reason):
+            throw DownloadError(
+                .destination, "\(other.path(of: name)) \(reason): remove it, then retry; the received bytes are kept.")
+        }
+        if exclusiveRename(descriptor, name, other.descriptor, name) == 0 { return true }
+        if [EINVAL, ENOSYS, ENOTSUP].contains(errno), renameat(descriptor, name, other.descriptor, name) == 0 {
+            return true
+        }
+        if errno == EXDEV { return false }
+        throw DownloadError(system: errno, "move to", other.path(of: name), in: .destination)
     }
 
     private func areOne(_ name: String, _ other: String) -> Bool {
@@ -212,18 +230,18 @@ extension PartFile {
     /// `renameat2` is missing in the headers that Swift imports. glibc has it since 2.28.
     private let renameAt2: RenameAt2? = dlsym(nil, "renameat2").map { unsafeBitCast($0, to: RenameAt2.self) }
 
-    private func exclusiveRename(_ folder: Int32, _ name: String, _ newName: String) -> Int32 {
+    private func exclusiveRename(_ folder: Int32, _ name: String, _ other: Int32, _ newName: String) -> Int32 {
         guard let renameAt2 else {
             errno = ENOSYS
             return -1
         }
         let noReplace: UInt32 = 1
         return name.withCString { name in
-            newName.withCString { renameAt2(folder, name, folder, $0, noReplace) }
+            newName.withCString { renameAt2(folder, name, other, $0, noReplace) }
         }
     }
 #else
-    private func exclusiveRename(_ folder: Int32, _ name: String, _ newName: String) -> Int32 {
-        renameatx_np(folder, name, folder, newName, UInt32(RENAME_EXCL))
+    private func exclusiveRename(_ folder: Int32, _ name: String, _ other: Int32, _ newName: String) -> Int32 {
+        renameatx_np(folder, name, other, newName, UInt32(RENAME_EXCL))
     }
 #endif

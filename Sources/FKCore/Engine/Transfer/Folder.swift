@@ -73,6 +73,9 @@ package final class Folder: Sendable {
             "The folder \(path) is not the one in which the download started: retry to fetch the file into it.")
     }
 
+    /// True if both are the same folder, whatever their paths are.
+    func isOne(with other: Folder) -> Bool { identity != nil && identity == other.identity }
+
     /// The file system of the folder; nil if the system does not report it.
     var device: dev_t? { identity?.device }
 

@@ -45,6 +45,14 @@ final class PartFile: Sendable {
         }
     }
 
+    /// An open file that was moved to another folder. It takes the descriptor over.
+    init(_ file: PartFile, movedTo folder: Folder) {
+        self.folder = folder
+        (name, descriptor) = (file.name, file.descriptor)
+        (openedLength, openedTime, opened) = (file.openedLength, file.openedTime, file.opened)
+        file.isOpen.store(false, ordering: .releasing)
+    }
+
     /// Creates a new file; nil if the name is taken.
     static func made(in folder: Folder, name: String) throws(DownloadError) -> PartFile? {
         do throws(DownloadError) {
@@ -126,7 +134,7 @@ final class PartFile: Sendable {
     }
 
     /// Fills this empty file with the bytes of another one: cloned if the file system can share blocks, else copied. It
-    /// blocks.
+    /// blocks. It ends early if one of them is abandoned.
     func fill(from source: PartFile) throws(DownloadError) {
         if FileClone.clone(source.descriptor, to: descriptor) { return }
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
@@ -134,6 +142,7 @@ final class PartFile: Sendable {
         var offset: Int64 = 0
         while true {
             try checkWanted()
+            try source.checkWanted()
             let count = try source.read(into: buffer, at: offset)
             if count == 0 { return }
             try write(UnsafeRawBufferPointer(rebasing: buffer[..<count]), at: offset)
@@ -212,6 +221,13 @@ final class PartFile: Sendable {
         guard !range.isEmpty else { return nil }
         let found = lseek(descriptor, off_t(range.lowerBound), Self.seekHole)
         return found >= 0 && found < range.upperBound ? Int64(found) : nil
+    }
+
+    /// Sets the time of the last write, so that the file counts as the one that was copied.
+    func setTime(_ nanoseconds: Int64?) {
+        guard let nanoseconds else { return }
+        let time = timespec(tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))
+        futimens(descriptor, [time, time])
     }
 
     /// Syncs the file.

@@ -30,7 +30,7 @@ extension Transfer {
     func copyDamaged(isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) {
         guard let former = entry.record.former, let length = former.expected, let damaged = former.damaged,
             let ranges = Renewal(entry.id, damaged: damaged.map { $0.start..<$0.end }).ranges(length: length),
-            entry.record.renewed(in: folder, book.owner) != nil, hasProof(of: former)
+            entry.record.renewed(in: part.home, book.owner) != nil, hasProof(of: former)
         else {
             run.appendHistory(by: "repair", "the damaged file is gone or unknown: the whole file is fetched")
             entry.record.fetchWhole()
@@ -47,8 +47,8 @@ extension Transfer {
     }
 
     private func copy(_ name: String, isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) {
+        let source = try PartFile(reading: name, in: part.home)
         let part = part.file
-        let source = try PartFile(reading: name, in: folder)
         defer { source.close() }
         do throws(DownloadError) {
             let isCloned = try await run.offThread { () throws(DownloadError) in

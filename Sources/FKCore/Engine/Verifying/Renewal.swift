@@ -45,8 +45,7 @@ extension TaskControl {
         guard let path = record.path, let length = record.expected, renewal.ranges(length: length) != nil else {
             return false
         }
-        let folder = record.task.directory ?? book.workPath.filesFolder(record.id)
-        return path.folderPart.isExactly(folder)
+        return path.folderPart.isExactly(book.workPath.destination(of: record))
             && [.replace, .keepAside].contains(record.claim(path, book.owner).act(.repair))
     }
 }

@@ -31,8 +31,8 @@ extension TaskRecord: StoredPlaces {
             || own.task.option { $0.caPath ?? $0.cookiePath } != nil
     }
 
-    /// The part file, the pieces and the digests are beside the file or the record, so no place is stored for them. The trace
-    /// and the texts of errors and of the history keep the former paths.
+    /// The pieces and the digests are beside the record, so no place is stored for them. The trace and the texts of errors and
+    /// of the history keep the former paths.
     package mutating func mapPlaces(
         _ change: (String) throws(DownloadError) -> String?
     ) throws(DownloadError) {
@@ -43,6 +43,7 @@ extension TaskRecord: StoredPlaces {
 extension TaskRecord.Fields: StoredPlaces {
     mutating func mapPlaces(_ change: (String) throws(DownloadError) -> String?) throws(DownloadError) {
         try task.mapPlaces(change)
+        try partFolder.map(change)
         try path.map(change)
         for index in (setAside ?? []).indices {
             if let file = setAside?[index], let other = try change(file.path) {

@@ -61,6 +61,7 @@ extension TaskRecord {
                 String(decoding: partName.utf8.suffix(24), as: UTF8.self) == ".\(id.leadingDigits(16)).fkpart"
             else { return "its part file is not its own" }
         }
+        if let partFolder, !partFolder.isAbsolutePath { return "the part file has no absolute path" }
         if let link, link.hasControls { return "its address holds control characters" }
         if let offered, offered.contains(where: \.hasControls) { return "an offered mirror holds control characters" }
         if let path, !path.isAbsolutePath { return "the finished file has no absolute path" }

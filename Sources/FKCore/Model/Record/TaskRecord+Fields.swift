@@ -22,6 +22,7 @@ extension TaskRecord {
         var response: ResponseHead?
         var barrels: [String] = []
         var partName: String?
+        var partFolder: String?
         var partTime: Int64?
         var path: String?
         var written: FileIdentity?
@@ -88,6 +89,7 @@ extension TaskRecord.Fields: RecordObject {
         try visitor.field("response", &response)
         try visitor.field("barrels", &barrels)
         try visitor.field("partName", &partName)
+        try visitor.place("partFolder", &partFolder)
         try visitor.field("partTime", &partTime)
         try visitor.place("path", &path)
         try visitor.field("written", &written)

@@ -91,7 +91,7 @@ extension TaskRecord {
         own.expected = nil
         own.validator = nil
         own.source = nil
-        own.partName = nil
+        forgetPart()
         own.partTime = nil
         own.pieces = nil
         own.path = nil
@@ -236,8 +236,13 @@ extension TaskRecord {
 // MARK: - Files
 
 extension TaskRecord {
-    /// The attempt writes to the part file with this name.
-    package mutating func usePart(_ name: String) { own.partName = name }
+    /// The attempt writes to the part file with this name, in this folder; nil for the destination.
+    package mutating func usePart(_ name: String, in folder: String?) {
+        (own.partName, own.partFolder) = (name, folder)
+    }
+
+    /// The part file is in the destination.
+    package mutating func bringPartHome() { own.partFolder = nil }
 
     /// The part file is open, so its time proves nothing any more.
     package mutating func openPart() {
@@ -249,7 +254,7 @@ extension TaskRecord {
     package mutating func leavePart(_ time: Int64?) { own.partTime = time }
 
     /// The task has no part file any more.
-    package mutating func forgetPart() { own.partName = nil }
+    package mutating func forgetPart() { (own.partName, own.partFolder) = (nil, nil) }
 
     /// The file is about to get this final name.
     package mutating func name(_ path: String) { own.path = path }

@@ -70,8 +70,10 @@ package struct TaskRecord: Sendable, Hashable {
         get { own.barrels }
         set { own.barrels = newValue }
     }
-    /// The name of the part file in the task's folder; nil without one.
+    /// The name of the part file; nil without one. TaskRecord+Part.swift says where it is.
     package var partName: String? { own.partName }
+    /// The folder of the part file; nil for the destination.
+    package var partFolder: String? { own.partFolder }
     /// The time of the part file's last write at the end of an attempt that left bytes in it, in nanoseconds since
     /// 1970. nil while an attempt writes, so that the next engine can tell whether the attempt ended regularly.
     package var partTime: Int64? { own.partTime }
