@@ -34,12 +34,13 @@ public final class ScriptedTransport: Transport {
         /// - Parameters:
         ///   - cut: the connection is lost after so many body bytes.
         ///   - gate: the body waits here after `pauseAt` bytes.
+        ///   - fields: further fields of the head.
         public static func file(
             _ content: [UInt8], etag: String? = "\"1\"", to request: TransportRequest, cut: Int? = nil,
-            gate: TestGate? = nil, pauseAt: Int = 0
+            gate: TestGate? = nil, pauseAt: Int = 0, fields extra: [HeaderField] = []
         ) -> Answer {
             let url = request.urlRequest.url?.absoluteString ?? ""
-            var fields = [HeaderField("Accept-Ranges", "bytes")]
+            var fields = extra + [HeaderField("Accept-Ranges", "bytes")]
             if let etag { fields.append(.init("ETag", etag)) }
             var body = content[...]
             var status = 200

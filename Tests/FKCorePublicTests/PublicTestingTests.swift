@@ -38,6 +38,20 @@ struct PublicTestingTests {
         let outcome = try await harness.run("https://example.com/file.bin")
         #expect(outcome.info.state == .complete && outcome.bytes == [1, 2, 3])
         #expect(outcome.requests.count == 2 && outcome.info.attempts == 2)
+        #expect(outcome.requests[1].urlRequest.value(forHTTPHeaderField: "Range") == nil)
+        await harness.close()
+    }
+
+    @Test("a head with further fields is refused") func head() async throws {
+        let harness = try MiddlewareHarness { request, _ in
+            .file([1, 2, 3], to: request, fields: [HeaderField("X-Quota", "used up")])
+        }
+        harness.middlewares.onHead("quota") { head, _ in
+            if let text = head.value(forHTTPHeaderField: "X-Quota") { throw DownloadError(.rejected, text) }
+        }
+        let outcome = try await harness.run()
+        #expect(
+            outcome.info.error?.code == .rejected && outcome.info.error?.message == "used up" && outcome.bytes == nil)
         await harness.close()
     }
 

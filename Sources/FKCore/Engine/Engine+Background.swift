@@ -16,7 +16,7 @@ extension Engine {
         guard let deliveries, deliveries.session.identifier == identifier, !ownership.isClosing else {
             return handler.call()
         }
-        background.add(handler)
+        background.add(handler, now: clock.now)
         if ownership.isAsleep { wake() }
         callHandlers()
     }

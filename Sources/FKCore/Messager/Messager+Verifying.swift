@@ -92,7 +92,7 @@ extension StoreReader {
     /// - Throws: `.notFound` for a barrel, a URL or a task that is unknown.
     package func taskIDs(matching selector: TaskSelector) throws -> [TaskID] {
         switch selector.kind {
-        case .all: return try workPath.allTaskIDs()
+        case .all: return try allTaskIDs()
         case .barrel(let name): return try barrelIDs(name).ids
         case .state: return try records(matching: selector).map(\.id)
         case .id, .url:

@@ -93,6 +93,6 @@ extension StoreReader {
     /// The digests that a list has given for the pieces of a task's file; nil without any, or if their file is lost.
     package func pieceDigests(of record: TaskRecord) -> PieceDigests? {
         guard record.task.hasOptions, let summary = record.task.options.pieces else { return nil }
-        return PieceDigestFile.read(workPath.digestsPath(record.id), of: summary)
+        return PieceDigestFile.read(home(of: record.id).digestsPath(record.id), of: summary)
     }
 }

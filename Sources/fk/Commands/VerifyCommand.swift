@@ -55,7 +55,7 @@ struct VerifyCommand: Command {
     }
 
     func run() async throws -> Int32 {
-        let reader = try global.openReader()
+        let reader = try global.openQuery()
         let ids = try ids(reader)
         var counts: [VerifiedFile.Result: Int] = [:]
         var renewals: [Renewal] = []
@@ -67,7 +67,7 @@ struct VerifyCommand: Command {
             unread += 1
             context.errors.writeLine("fk: \(Escaping.visible(error.message))")
         }
-        FileVerifier(reader.workPath).verify(ids, problem: problem) { file in
+        FileVerifier(reader).verify(ids, problem: problem) { file in
             counts[file.result, default: 0] += 1
             if repair != nil, let renewal = file.renewal {
                 renewals.append(renewal)
@@ -97,10 +97,7 @@ struct VerifyCommand: Command {
             let isWhole = counts[.damaged] == nil && counts[.missing] == nil && unread == 0
             return isWhole ? ExitStatus.done : ExitStatus.taskFailed
         }
-        var transfer = TransferRun(
-            global: global, context: context, options: repair, goal: .tasks(renewals.map(\.id)),
-            requests: [EngineMessage(.renew(renewals))], continueCommand: global.suggested("fk run"))
-        let status = try await transfer.run()
+        let status = try await perform(renewals, repair, reader)
         let repaired = reader.records(renewals.map(\.id)).filter { $0.state == .complete }
         if !global.json {
             for record in repaired {
@@ -112,6 +109,22 @@ struct VerifyCommand: Command {
             }
         }
         return status == ExitStatus.done && unread > 0 ? ExitStatus.taskFailed : status
+    }
+
+    /// Repairs the files, those of a shard in its work path. The first signal ends it.
+    private func perform(_ renewals: [Renewal], _ repair: RunOptions, _ reader: StoreReader) async throws -> Int32 {
+        var status = ExitStatus.done
+        let homes = Dictionary(grouping: renewals) { reader.home(of: $0.id).root }
+        for (root, renewals) in homes.sorted(by: { $0.key < $1.key }) {
+            var place = global
+            if root != reader.workPath.root { (place.workPath, place.isWorkPathGiven) = (root, true) }
+            var transfer = TransferRun(
+                global: place, context: context, options: repair, goal: .tasks(renewals.map(\.id)),
+                requests: [EngineMessage(.renew(renewals))], continueCommand: place.suggested("fk run"))
+            status = max(status, try await transfer.run())
+            if status > ExitStatus.notFound { break }
+        }
+        return status
     }
 
     private func write(_ files: inout [VerifiedFile], to array: inout JSONArrayOutput?) {

@@ -10,6 +10,8 @@ enum TaskReference: Sendable, Hashable {
     case idPrefix(String)
     /// The tasks whose file has this name.
     case name(String)
+    /// The task whose file has this path, as typed.
+    case path(String)
     /// The tasks whose file's name matches a pattern with `*`, `?` or `[…]`.
     case glob(String)
 
@@ -19,6 +21,8 @@ enum TaskReference: Sendable, Hashable {
             self = .url(text)
         } else if text.contains(where: { "*?[".contains($0) }) {
             self = .glob(text)
+        } else if text.utf8.contains(UInt8(ascii: "/")) {
+            self = .path(text)
         } else if (6...64).contains(digits.utf8.count), digits.utf8.count == digits.count,
             digits.allSatisfy(\.isHexDigit)
         {
@@ -36,12 +40,12 @@ enum TaskReference: Sendable, Hashable {
 
     /// The operand of one task.
     static let operand = OperandSpec(
-        "task", "the task: its URL, the beginning of its id, or its file's name", hint: .tasks)
+        "task", "the task: its URL, the beginning of its id, or its file's name or path", hint: .tasks)
 
     /// The operand of any number of tasks.
     static func operands(_ least: Int) -> OperandSpec {
         OperandSpec(
-            "task", "URLs, beginnings of ids, files' names, or quoted patterns such as '*.iso'", least, nil,
+            "task", "URLs, beginnings of ids, files' names or paths, or quoted patterns such as '*.iso'", least, nil,
             hint: .tasks)
     }
 
@@ -66,10 +70,12 @@ enum TaskReference: Sendable, Hashable {
         case .name(let name):
             let records = try reader.records { DownloadInfo($0).shownName.isExactly(name) }
             guard records.isEmpty else { return records }
-            throw DownloadError(
-                .notFound,
-                "There is no task '\(name)': give a URL, the first 6 or more digits of an id, or a file's name, as 'fk list' "
-                    + "shows them.")
+            throw Self.unknown(name)
+        case .path(let text):
+            let path = try Paths.absolute(text, from: ProcessPaths.currentFolder ?? "")
+            let records = try reader.records { CommonFolder.place(of: $0).isExactly(path) }
+            guard records.isEmpty else { return records }
+            throw Self.unknown(text)
         case .glob(let text):
             let exact = try reader.records { DownloadInfo($0).shownName.isExactly(text) }
             guard exact.isEmpty else { return exact }
@@ -99,6 +105,13 @@ enum TaskReference: Sendable, Hashable {
         let records = try records(reader)
         guard records.count == 1 else { throw Self.several(records, advice: "") }
         return records[0]
+    }
+
+    private static func unknown(_ text: String) -> DownloadError {
+        DownloadError(
+            .notFound,
+            "There is no task '\(text)': give a URL, the first 6 or more digits of an id, or a file's name, as 'fk list' "
+                + "shows them, or a file's path.")
     }
 
     private static func several(_ records: [TaskRecord], advice: String) -> CommandFailure {

@@ -232,13 +232,13 @@ struct DeliveryRulesTests {
         }
     }
 
-    @Test("a handler is due once: when its session has delivered, and the engine is quiet or too much time has passed")
+    @Test("a handler is due once: when its session has delivered and the engine is quiet, or too much time has passed")
     func handlers() {
         var events = BackgroundEvents()
         func due(_ isQuiet: Bool, _ now: Int64) -> [String] { events.due(isQuiet: isQuiet, now: now).map(\.identifier) }
-        func add(_ identifier: String) { events.add(.init(identifier: identifier) {}) }
+        func add(_ identifier: String, _ now: Int64) { events.add(.init(identifier: identifier) {}, now: now) }
         #expect(due(true, 0) == [])
-        add("a")
+        add("a", 3)
         #expect(due(true, 1) == [] && events.isWaiting)
         events.delivered(["b"])
         #expect(due(true, 2) == [])
@@ -247,10 +247,14 @@ struct DeliveryRulesTests {
         #expect(due(true, 3 + BackgroundEvents.patience - 1) == ["a"])
         #expect(due(true, 4 + BackgroundEvents.patience) == [] && !events.isWaiting)
         // Woken again: the events before count no more.
-        add("a")
-        #expect(due(true, 5 + BackgroundEvents.patience) == [])
-        add("b")
-        #expect(due(false, 100) == [] && due(false, 100 + BackgroundEvents.patience) == ["b"])
+        add("a", 100)
+        #expect(due(true, 100) == [])
+        add("b", 50)
+        #expect(due(false, 100) == [] && due(false, 50 + BackgroundEvents.patience) == ["b"])
+        // The session of "a" has nothing to report.
+        #expect(
+            due(false, 99 + BackgroundEvents.patience) == [] && due(false, 100 + BackgroundEvents.patience) == ["a"])
+        add("a", 0)
         #expect(events.takeAll().map(\.identifier) == ["a"] && events.takeAll().isEmpty)
     }
 }

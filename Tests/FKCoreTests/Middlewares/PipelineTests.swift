@@ -43,6 +43,23 @@ struct PipelineTests {
         #expect(bench.names == ["a.bin"])
     }
 
+    @Test("each event passes the whole download chain before the next one") func downloadOrder() async throws {
+        let trace = Observed<[String]>([])
+        let bench = try await Bench { request, _ in .file(Self.content, to: request) }
+        for (name, priority) in [("late", 9), ("early", 2)] {
+            bench.chains.onDownload(name, priority: priority) { event, _ in
+                if case .state(let state, _) = event { trace.update { $0.append("\(name) \(state)") } }
+                if case .progress(let count) = event { trace.update { $0.append("\(name) \(count.received)") } }
+            }
+        }
+        let id = try await bench.add("a.bin")
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(
+            await trace.wait { $0.last == "late complete" }.suffix(4) == [
+                "early 1000", "late 1000", "early complete", "late complete",
+            ])
+    }
+
     @Test("a request middleware may change URL and headers, sees Range, and cannot change it")
     func requestChanges() async throws {
         let seen = Observed<[String]>([])

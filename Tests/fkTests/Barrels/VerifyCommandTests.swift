@@ -48,6 +48,17 @@ struct VerifyCommandTests {
 
     private func ranges(_ path: String) -> [String] { server.requests(path).dropFirst().map { $0["Range"] ?? "-" } }
 
+    @Test("a file is named by its path") func path() async throws {
+        for folder in ["one", "two"] { try await sandbox.done("get", server.url("/small"), "-d", folder) }
+        for path in ["two/small", "./one/../two/small", "\(sandbox.files)/two/small"] {
+            #expect(try await sandbox.json("info", path).text("path") == "\(sandbox.files)/two/small")
+        }
+        #expect(try await sandbox.done("verify", "one/small").errors == "1 right\n")
+        try await sandbox.done("forget", "one/small")
+        let gone = try await sandbox.fk("info", "one/small")
+        #expect(gone.status == 4 && gone.errors.contains("There is no task 'one/small'"), "\(gone.errors)")
+    }
+
     @Test("-q names damaged, missing and repaired files only")
     func quiet() async throws {
         #expect(try await sandbox.fk("get", "-x", "1", server.url("/large"), server.url("/small")).status == 0)

@@ -173,7 +173,8 @@ import Testing
         #expect(TaskReference("http://h/*") == .url("http://h/*"))
         #expect(TaskReference("ABCDEF12") == .idPrefix("abcdef12"))
         for name in ["abcde", "xyz123456", "ａｂｃｄｅｆ", "big.iso"] { #expect(TaskReference(name) == .name(name)) }
-        for text in ["*.iso", "a?", "[ab].zip"] { #expect(TaskReference(text) == .glob(text)) }
+        for text in ["./a.iso", "/d/abcdef", "d/a"] { #expect(TaskReference(text) == .path(text)) }
+        for text in ["*.iso", "a?", "[ab].zip", "d/*"] { #expect(TaskReference(text) == .glob(text)) }
     }
 
     @Test("Work path: option, then environment, then the system's place") func workPath() throws {

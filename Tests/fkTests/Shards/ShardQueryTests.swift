@@ -99,6 +99,30 @@ import Testing
         #expect(end.status == 0 && end.output == "")
     }
 
+    @Test("verify reads the files of all shards, and repairs each in its shard") func verify() async throws {
+        try await sandbox.done("barrel", "create", "set", "-i", "list", "-d", "got")
+        for shard in 1...3 { _ = try await sandbox.fk("barrel", "run", "set", "--shard", "\(shard)/3") }
+        #expect(try await sandbox.done("verify", "-b", "set").errors == "\(count) right\n")
+        let damaged = try (1...3).map { number in
+            try #require((0..<count).map(String.init).first { shard(of: $0) == number })
+        }
+        for name in damaged {
+            let path = "\(sandbox.files)/got/\(name)"
+            let date = try #require(try FileManager.default.attributesOfItem(atPath: path)[.modificationDate] as? Date)
+            let handle = try FileHandle(forUpdating: URL(fileURLWithPath: path))
+            try handle.write(contentsOf: Data([~body(Int(name)!)[0]]))
+            try handle.close()
+            try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: path)
+        }
+        #expect(try await sandbox.fk("verify", "got/\(damaged[0])").status == 1)
+        let repair = try await sandbox.done("verify", "--all", "--repair", "-q")
+        #expect(
+            repair.output.split(separator: "\n").filter { $0.hasPrefix("repaired") }.sorted()
+                == damaged.map { "repaired \($0)" }.sorted(), "\(repair)")
+        for name in damaged { #expect(try sandbox.bytes("got/\(name)") == body(Int(name)!)) }
+        #expect(try await sandbox.done("verify", "--all").errors == "\(count) right\n")
+    }
+
     @Test("Shards that never ran are missing, although nobody knows their files") func neverRan() async throws {
         _ = try await sandbox.fk("get", "-i", "list", "-d", "got", "-b", "set", "--shard", "2/3")
         let result = try await sandbox.fk("barrel", "missing", "set")

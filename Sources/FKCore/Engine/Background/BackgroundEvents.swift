@@ -15,16 +15,14 @@ struct BackgroundEvents {
     /// The system ends an application that does not answer within about 30 seconds.
     static let patience: Int64 = 20_000_000_000
 
-    private var handlers: [Handler] = []
+    private var handlers: [(handler: Handler, since: Int64)] = []
     private var delivered: Set<String> = []
-    /// When a session had reported all of its events, and had a handler.
-    private var since: Int64?
 
     /// True if a handler waits.
     var isWaiting: Bool { !handlers.isEmpty }
 
     /// The system has woken the application.
-    mutating func add(_ handler: Handler) { handlers.append(handler) }
+    mutating func add(_ handler: Handler, now: Int64) { handlers.append((handler, now)) }
 
     /// These sessions have reported all of their events.
     mutating func delivered(_ identifiers: Set<String>) { delivered.formUnion(identifiers) }
@@ -33,20 +31,20 @@ struct BackgroundEvents {
     ///
     /// - Parameter isQuiet: true if no attempt works on a delivered piece.
     mutating func due(isQuiet: @autoclosure () -> Bool, now: Int64) -> [Handler] {
-        let ready = handlers.filter { delivered.contains($0.identifier) }
+        let hasAll = handlers.contains { delivered.contains($0.handler.identifier) } && isQuiet()
+        let ready = handlers.filter {
+            now - $0.since >= Self.patience || hasAll && delivered.contains($0.handler.identifier)
+        }.map(\.handler)
         guard !ready.isEmpty else { return [] }
-        let began = since ?? now
-        since = began
-        guard isQuiet() || now - began >= Self.patience else { return [] }
-        since = nil
-        handlers.removeAll { delivered.contains($0.identifier) }
-        delivered.subtract(ready.map(\.identifier))
+        let identifiers = Set(ready.map(\.identifier))
+        handlers.removeAll { identifiers.contains($0.handler.identifier) }
+        delivered.subtract(identifiers)
         return ready
     }
 
     /// All handlers, at the end of the engine.
     mutating func takeAll() -> [Handler] {
         defer { handlers = [] }
-        return handlers
+        return handlers.map(\.handler)
     }
 }

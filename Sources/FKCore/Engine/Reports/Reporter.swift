@@ -150,10 +150,10 @@ final class Reporter {
         let error = state == .error ? entry.record.error : nil
         let count = state.isSettled ? countForMiddlewares(entry) : ByteCount()
         callbacks.async {
-            for middleware in middlewares {
-                if state.isSettled, state != .unknown { middleware.download(context, didReceive: count) }
-                middleware.download(context, didChangeTo: state, error: error)
+            if state.isSettled, state != .unknown {
+                for middleware in middlewares { middleware.download(context, didReceive: count) }
             }
+            for middleware in middlewares { middleware.download(context, didChangeTo: state, error: error) }
         }
     }
 

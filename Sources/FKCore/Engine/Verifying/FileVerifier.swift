@@ -51,10 +51,13 @@ public struct VerifiedFile: Sendable, Hashable, Identifiable {
 ///
 /// If the digest differs, the pieces tell where. The list's count before our own. It reads without an engine, and changes nothing.
 package struct FileVerifier: Sendable {
-    private let workPath: WorkPath
+    private let reader: StoreReader
 
     /// Creates a verifier for the tasks of a work path.
-    package init(_ workPath: WorkPath) { self.workPath = workPath }
+    package init(_ workPath: WorkPath) { self.init(StoreReader(workPath)) }
+
+    /// Creates a verifier for the tasks of a reader, those of its shards included.
+    package init(_ reader: StoreReader) { self.reader = reader }
 
     /// Verifies the finished files of these tasks: of complete ones, and of those whose refresh or repair has not ended. It reads
     /// on all processors, and holds a few hundred records at a time.
@@ -65,7 +68,6 @@ package struct FileVerifier: Sendable {
     package func verify(
         _ ids: [TaskID], problem: (DownloadError) -> Void, each: (VerifiedFile) -> Bool
     ) {
-        let reader = StoreReader(workPath)
         var rest = ids[...]
         while !rest.isEmpty {
             let portion = Array(rest.prefix(256))
@@ -94,7 +96,7 @@ package struct FileVerifier: Sendable {
             return file
         }
         let checksum = record.task.options.checksum ?? record.validator?.digest
-        let listed = StoreReader(workPath).pieceDigests(of: record)
+        let listed = reader.pieceDigests(of: record)
         let pieces = pieces(of: record)
         guard checksum != nil || pieces != nil || listed != nil else {
             (file.result, file.reason) = (.unverifiable, "neither a digest nor checksums of its pieces are known")
@@ -122,7 +124,7 @@ package struct FileVerifier: Sendable {
         guard record.isForeign != true, let length = record.expected, length > 0, let written = record.written else {
             return nil
         }
-        if let file = PieceFile.read(workPath.piecesPath(record.id), of: written) {
+        if let file = PieceFile.read(reader.home(of: record.id).piecesPath(record.id), of: written) {
             return file.sums.enumerated().map { index, sum in
                 let range = PieceSums.range(index, of: length)
                 return PieceChecksum(start: range.lowerBound, end: range.upperBound, crc32c: sum)
