@@ -208,7 +208,9 @@ final class Transfer {
         text.put(info, 2_048)
         close(info)
         // renameat2 with RENAME_NOREPLACE.
-        if record.partName!.withCString({ old in name.withCString { renameAt2(folder, old, folder, $0, 1) } }) != 0 { exit(1) }
+        if record.partName!.withCString({ old in name.withCString { renameAt2(folder, old, folder, $0, 1) } }) != 0 {
+            exit(1)
+        }
         close(part)
     }
 }

@@ -191,8 +191,8 @@ package enum InfoFile {
         if head == nil || isTooLong { handle.head = nil }
         if isTooLong, head != nil {
             return try update(
-                path, record: &record, places: places, handle: &handle, counters: counters, rangesChanged: rangesChanged,
-                dropsCounters: dropsCounters, open: open)
+                path, record: &record, places: places, handle: &handle, counters: counters,
+                rangesChanged: rangesChanged, dropsCounters: dropsCounters, open: open)
         }
         if rangesChanged { try counters?.invalidateMirror() }
         if isTooLong {

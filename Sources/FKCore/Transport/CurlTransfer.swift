@@ -324,7 +324,9 @@
         /// The result, after libcurl has ended with `code`.
         ///
         /// - Parameter isShared: true if another running transfer uses the same connection.
-        func result(_ code: CURLcode, isShared: @autoclosure () -> Bool = false) -> Result<TransportSummary, DownloadError> {
+        func result(
+            _ code: CURLcode, isShared: @autoclosure () -> Bool = false
+        ) -> Result<TransportSummary, DownloadError> {
             switch outcome {
             case .failure(let error): return .failure(error)
             case .success: return .success(summary)
