@@ -112,7 +112,7 @@ public final class Downloader: Sendable {
     }
 
     /// The downloader that runs the tasks now: this one, or that of another process.
-    public var owner: EngineOwner { get async { await engine.owner } }
+    package var owner: EngineOwner { get async { await engine.owner } }
 
     /// The present owner and each later one. The sequence ends when this downloader closes.
     public var owners: AsyncStream<EngineOwner> {

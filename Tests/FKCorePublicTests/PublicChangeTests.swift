@@ -31,13 +31,9 @@ struct PublicChangeTests {
 
     @Test("options, mirrors and priority change, and a suspended task stays so") func change() async throws {
         let id = try await add("/a")
-        var change = TaskChange(id)
         var options = TaskOptions()
         options.rateLimit = 5_000
-        change.options = options
-        change.mirrors = ["http://mirror.example/ä"]
-        change.priority = 7
-        try await downloader.control.change([change])
+        try await downloader.control.change(id, options: options, mirrors: ["http://mirror.example/ä"], priority: 7)
         let record = try await downloader.messager.records().records.first
         #expect(record?.priority == 7 && record?.mirrors == ["http://mirror.example/%C3%A4"])
         #expect(await downloader.messager.state(id) == .suspend)
@@ -46,12 +42,11 @@ struct PublicChangeTests {
 
     @Test("an impossible change changes no task") func refused() async throws {
         let id = try await add("/a")
-        var good = TaskChange(id)
-        good.priority = 9
-        var bad = TaskChange(id)
-        bad.mirrors = ["nonsense"]
-        for wrong in [bad, TaskChange(TaskID(url: "http://nobody/"))] {
-            await #expect(throws: DownloadError.self) { try await downloader.control.change([good, wrong]) }
+        await #expect(throws: DownloadError.self) {
+            try await downloader.control.change(id, mirrors: ["nonsense"], priority: 9)
+        }
+        await #expect { try await downloader.control.change(TaskID(url: "http://nobody/"), priority: 9) } throws: {
+            ($0 as? DownloadError)?.code == .notFound
         }
         #expect(try await downloader.messager.records().records.first?.priority == 0)
         await downloader.close()

@@ -30,12 +30,12 @@ struct PublicDownloadTests {
     }
 
     private func call(
-        _ onCancel: Downloader.CancelAction = .suspend, attributes: [String: String] = [:]
+        deletes: Bool = false, attributes: [String: String] = [:]
     ) -> Task<URL, any Error> {
         Task {
             var builder = try bench.builder("/held")
             builder.attributes = attributes
-            return try await downloader.download(builder, onCancel: onCancel)
+            return try await downloader.download(builder, deletesOnCancel: deletes)
         }
     }
 
@@ -91,11 +91,11 @@ struct PublicDownloadTests {
         await downloader.close()
     }
 
-    @Test("suspended and cancelled tasks are queued again by the call", arguments: Downloader.CancelAction.allCases)
-    func again(_ action: Downloader.CancelAction) async throws {
+    @Test("suspended and cancelled tasks are queued again by the call", arguments: [false, true])
+    func again(isCancelled: Bool) async throws {
         let task = try await downloader.add(PublicBench.url("/held"), to: folder)
         for await progress in task.progress where progress.count.received >= 100_000 { break }
-        _ = try await action == .suspend ? task.suspend() : task.cancel()
+        _ = try await isCancelled ? task.cancel() : task.suspend()
         bench.files.release("/held")
         _ = try await downloader.download(PublicBench.url("/held"), to: folder)
         #expect(try bench.bytes("held") == content)
@@ -127,14 +127,14 @@ struct PublicDownloadTests {
         await downloader.close()
     }
 
-    @Test("cancelling the Swift task stops the download and throws", arguments: Downloader.CancelAction.allCases)
-    func cancel(_ action: Downloader.CancelAction) async throws {
-        let (task, call) = try await held { self.call(action) }
+    @Test("cancelling the Swift task stops the download and throws", arguments: [false, true])
+    func cancel(deletes: Bool) async throws {
+        let (task, call) = try await held { self.call(deletes: deletes) }
         call.cancel()
         await #expect { _ = try await call.value } throws: { ($0 as? DownloadError)?.code == .cancelled }
         let info = try #require(await task.info)
-        #expect(info.state == (action == .suspend ? .suspend : .cancel))
-        #expect(info.count.received == (action == .suspend ? 100_000 : 0))
+        #expect(info.state == (deletes ? .cancel : .suspend))
+        #expect(info.count.received == (deletes ? 0 : 100_000))
         await downloader.close()
     }
 
@@ -151,7 +151,7 @@ struct PublicDownloadTests {
 
     @Test("of two calls for one URL, cancelling one leaves the download to the other; the last one stops it")
     func twoCalls() async throws {
-        let (task, first) = try await held { self.call(.cancel) }
+        let (task, first) = try await held { self.call(deletes: true) }
         let second = call(attributes: ["second": "1"])
         try await joined("second", task)
         first.cancel()
@@ -167,7 +167,7 @@ struct PublicDownloadTests {
     @Test("a call that comes while another one's cancellation stops the task fetches the file")
     func cancelThenCall() async throws {
         for _ in 0..<8 {
-            let (task, call) = try await held { self.call(.cancel) }
+            let (task, call) = try await held { self.call(deletes: true) }
             call.cancel()
             bench.files.release("/held")
             let file = try await downloader.download(PublicBench.url("/held"), to: folder)

@@ -117,9 +117,7 @@ public struct DownloadTask: TaskSelecting, Hashable, Identifiable {
     ///
     /// - Throws: the errors of every verb.
     public func setPriority(_ priority: Int) async throws(DownloadError) {
-        var change = TaskChange(id)
-        change.priority = priority
-        try await control.change([change])
+        try await control.change(id, priority: priority)
     }
 
     private func give(

@@ -44,14 +44,6 @@ extension Downloader {
 
     // MARK: Downloading
 
-    /// What cancelling the waiting Swift task does to the download.
-    public enum CancelAction: Sendable, Hashable, CaseIterable {
-        /// The task is suspended and keeps its bytes: a later call continues. The default.
-        case suspend
-        /// The task is cancelled and its unfinished bytes are deleted.
-        case cancel
-    }
-
     /// Fetches a file: adds a task or joins the known one, waits for it, and returns the place of the file. It starts the
     /// queue if `activateQueue()` was not called yet.
     ///
@@ -71,29 +63,32 @@ extension Downloader {
     ///   - folder: the folder for the file, created if missing; nil, the default, keeps the file inside the work path.
     ///   - name: the name of the file; nil, the default, takes it from the server or the URL.
     ///   - checksum: the digest that the file must have; nil, the default, accepts any.
-    ///   - onCancel: the default suspends the task.
+    ///   - deletesOnCancel: true deletes the unfinished bytes when the Swift task is cancelled; false, the default, suspends the
+    ///     download, and a later call continues.
     /// - Returns: the file URL of the finished file.
     /// - Throws: the errors of `add(_:to:named:checksum:)` and `DownloadTask.file`.
     @discardableResult
     public func download(
         _ url: String, to folder: URL? = nil, named name: String? = nil, checksum: Checksum? = nil,
-        onCancel: CancelAction = .suspend
+        deletesOnCancel: Bool = false
     ) async throws(DownloadError) -> URL {
-        try await download(Builder(adding: url, to: folder, named: name, checksum: checksum), onCancel: onCancel)
+        try await download(
+            Builder(adding: url, to: folder, named: name, checksum: checksum), deletesOnCancel: deletesOnCancel)
     }
 
-    /// Fetches a file of a `URL`; otherwise like `download(_:to:named:checksum:onCancel:)` with a text.
+    /// Fetches a file of a `URL`; otherwise like `download(_:to:named:checksum:deletesOnCancel:)` with a text.
     @discardableResult
     public func download(
         _ url: URL, to folder: URL? = nil, named name: String? = nil, checksum: Checksum? = nil,
-        onCancel: CancelAction = .suspend
+        deletesOnCancel: Bool = false
     ) async throws(DownloadError) -> URL {
-        try await download(url.absoluteString, to: folder, named: name, checksum: checksum, onCancel: onCancel)
+        try await download(
+            url.absoluteString, to: folder, named: name, checksum: checksum, deletesOnCancel: deletesOnCancel)
     }
 
-    /// Fetches the file that a builder describes; otherwise like `download(_:to:named:checksum:onCancel:)`.
+    /// Fetches the file that a builder describes; otherwise like `download(_:to:named:checksum:deletesOnCancel:)`.
     @discardableResult
-    public func download(_ builder: Builder, onCancel: CancelAction = .suspend) async throws(DownloadError) -> URL {
+    public func download(_ builder: Builder, deletesOnCancel: Bool = false) async throws(DownloadError) -> URL {
         if Task.isCancelled { throw FileOutcome.waitCancelled }
         let id = engine.workPath.places.id(of: builder.description)
         try checkCanWait(for: id)
@@ -107,10 +102,7 @@ extension Downloader {
         } catch {
             if error.code == .cancelled, Task.isCancelled {
                 await waiters.leave(id) { [control] in
-                    switch onCancel {
-                    case .suspend: _ = try? await control.suspend(.id(id))
-                    case .cancel: _ = try? await control.cancel(.id(id))
-                    }
+                    _ = try? await deletesOnCancel ? control.cancel(.id(id)) : control.suspend(.id(id))
                 }
             } else {
                 waiters.leave(id)

@@ -48,11 +48,6 @@ public final class BarrelModel: Identifiable {
         info = sum
     }
 
-    // MARK: Values
-
-    /// True while any member runs or waits for its turn.
-    public var isRunning: Bool { info?.states.contains { !$0.key.isSettled && $0.value > 0 } ?? false }
-
     // MARK: Verbs
 
     /// Stops running and waiting members and keeps their bytes. Like every verb here, it returns at once; `info` and

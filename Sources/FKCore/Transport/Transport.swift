@@ -83,7 +83,7 @@ public struct TransportRequest: Sendable {
     }
 
     /// Creates a request for tests of a transport. The engine creates its own.
-    public init(
+    package init(
         urlRequest: URLRequest, secretHeaders: Set<String> = [], options: TransportOptions = .init(),
         prefersHTTP1: Bool = false
     ) {

@@ -105,6 +105,12 @@ struct RunCommand: Command {
         }
         guard !options.barrels.isEmpty else {
             if options.run.detach { return try detachAll() }
+            if let ids = try undivided() {
+                guard !ids.isEmpty else { return ExitStatus.done }
+                return try await transfer(
+                    .tasks(ids), requests: ids.map { EngineMessage(.run(.id($0))) },
+                    continueCommand: global.suggested("fk run"), needsAll: false)
+            }
             return try await transfer(
                 .everything, requests: [], continueCommand: global.suggested("fk run"), needsAll: false)
         }
@@ -151,6 +157,18 @@ struct RunCommand: Command {
             addition: TaskAddition(tasks, barrel: name, run: true), barrels: [name],
             continueCommand: "the same command", shard: place.shard)
         return try await transfer.run()
+    }
+
+    /// The tasks to run beside the members of divided barrels, which belong to their shards; nil if no barrel is divided.
+    private func undivided() throws -> [TaskID]? {
+        let workPath = global.place
+        guard workPath.exists else { return nil }
+        let reader = StoreReader(workPath)
+        let divided = try reader.barrelNames().filter { try ShardPlan.read($0, in: workPath) != nil }
+        guard !divided.isEmpty else { return nil }
+        for name in divided { context.warn("The barrel \(name) is divided: its members are left to the shards.") }
+        let members = Set(try divided.flatMap { try reader.barrelIDs($0).ids })
+        return try reader.records { !$0.state.isSettled && !members.contains($0.id) }.map(\.id)
     }
 
     /// The members that a background run waits for: suspended ones stay suspended.

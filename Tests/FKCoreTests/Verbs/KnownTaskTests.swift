@@ -230,4 +230,19 @@ struct KnownTaskTests {
         #expect(error?.code == .invalidArgument)
         #expect(try bench.stored(id).task.fileName == "one")
     }
+
+    @Test("of several changes none is made if one cannot be") func allOrNone() async throws {
+        let bench = try await bench()
+        let id = try await bench.add("a") { $0.startsSuspended = true }
+        var (good, bad) = (TaskChange(id), TaskChange(id))
+        good.priority = 9
+        bad.mirrors = ["nonsense"]
+        for wrong in [bad, TaskChange(TaskID(url: "http://nobody/"))] {
+            await #expect(throws: DownloadError.self) { try await bench.downloader.control.change([good, wrong]) }
+        }
+        #expect(await bench.messager.record(id)?.priority == 0)
+        try await bench.downloader.control.change([good])
+        #expect(await bench.messager.record(id)?.priority == 9)
+        await bench.downloader.close()
+    }
 }

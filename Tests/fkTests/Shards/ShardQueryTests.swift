@@ -123,6 +123,19 @@ import Testing
         #expect(try await sandbox.done("verify", "--all").errors == "\(count) right\n")
     }
 
+    @Test("fk run leaves the members of a divided barrel to the shards") func run() async throws {
+        try await sandbox.done("barrel", "create", "set", "-i", "list", "-d", "got")
+        _ = try await sandbox.fk("barrel", "run", "set", "--shard", "1/3")
+        let asked = (0..<count).map { server.requests("/\($0)").count }
+        let nothing = try await sandbox.done("run")
+        #expect(nothing.errors == "fk: warning: The barrel set is divided: its members are left to the shards.\n")
+        try await sandbox.done("barrel", "create", "other", "-d", "else", server.url("/0"))
+        try await sandbox.done("run")
+        #expect(try sandbox.bytes("else/0") == body(0))
+        #expect((1..<count).map { server.requests("/\($0)").count } == Array(asked.dropFirst()))
+        #expect(try await sandbox.json("list", "--state", "idle").array.count > 0)
+    }
+
     @Test("Shards that never ran are missing, although nobody knows their files") func neverRan() async throws {
         _ = try await sandbox.fk("get", "-i", "list", "-d", "got", "-b", "set", "--shard", "2/3")
         let result = try await sandbox.fk("barrel", "missing", "set")

@@ -1,18 +1,18 @@
 import FKMiddleware
 
 /// New settings of an existing task. Settings that are nil stay.
-public struct TaskChange: Codable, Sendable, Hashable {
+package struct TaskChange: Codable, Sendable, Hashable {
     /// The task.
-    public var id: TaskID
-    /// The new options, which replace all stored ones; nil, the default, keeps those.
-    public var options: TaskOptions?
-    /// The new mirrors, percent-encoded; nil, the default, keeps the stored ones.
-    public var mirrors: [String]?
-    /// The new priority. Tasks with a higher one start earlier. nil, the default, keeps the stored one.
-    public var priority: Int?
+    package var id: TaskID
+    /// The new options, which replace all stored ones.
+    package var options: TaskOptions?
+    /// The new mirrors, percent-encoded.
+    package var mirrors: [String]?
+    /// The new priority.
+    package var priority: Int?
 
     /// Creates a change that changes nothing yet.
-    public init(_ id: TaskID) { self.id = id }
+    package init(_ id: TaskID) { self.id = id }
 }
 
 extension TaskControl {

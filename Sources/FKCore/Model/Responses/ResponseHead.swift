@@ -94,7 +94,7 @@ public struct ResponseHead: Sendable, Hashable, Codable {
     }
 
     /// The values of all fields of that name (compared without case), in order.
-    public func values(of name: String) -> [String] {
+    package func values(of name: String) -> [String] {
         fields.lazy.filter { $0.name.caseInsensitiveEquals(name) }.map(\.value)
     }
 
