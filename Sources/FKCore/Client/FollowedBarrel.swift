@@ -85,3 +85,23 @@ extension TaskEntry.Account {
             state: info.state)
     }
 }
+
+/// The barrels whose sums were asked for, the newest last, so that the next answer has a speed.
+struct AskedBarrels {
+    private static let most = 16
+    private var barrels: [FollowedBarrel] = []
+
+    /// The present sum of a barrel.
+    ///
+    /// - Parameter known: barrels that are followed in any case.
+    /// - Throws: `.notFound` if there is no such barrel.
+    mutating func info(_ name: String, known: [FollowedBarrel], _ reader: StoreReader) throws -> BarrelInfo {
+        let known = (known + barrels).first { $0.name.isExactly(name) }
+        barrels.removeAll { $0.name.isExactly(name) }
+        var barrel = try known ?? FollowedBarrel(name, reader)
+        if known != nil { try barrel.update(reader) }
+        let info = barrel.info()
+        barrels = barrels.suffix(Self.most - 1) + [barrel]
+        return info
+    }
+}

@@ -15,14 +15,8 @@ final class Follower {
     /// The tasks of each target that listeners follow, with the last reported states.
     private var followed: [Observers.Target: [TaskID: DownloadState]] = [:]
     private var barrels: [FollowedBarrel] = []
-    /// The barrels that `barrelInfo` was asked for, the newest last, so that the next answer has a speed.
-    private var asked: [FollowedBarrel] = []
-    private static let maxAsked = 16
-    /// The running tasks, in the order in which their attempts began if it is known.
-    private(set) var running: [TaskID] = []
-    private var retrying: Set<TaskID> = []
-    /// The tasks whose attempt has begun and not ended, with the masked URL of the attempt.
-    private var attempting: [TaskID: String] = [:]
+    private var asked = AskedBarrels()
+    private var active = ActiveTasks()
     /// The open tasks of the work path; nil before the first wait for their end.
     private var open: OpenTasks?
     /// True while open tasks have to be counted and could not be listed.
@@ -42,7 +36,7 @@ final class Follower {
     /// A task that began a moment ago may still be queued in its info file.
     private func measured(_ record: TaskRecord) -> DownloadInfo {
         var info = DownloadInfo(record)
-        if info.state == .idle, attempting[info.id] != nil {
+        if info.state == .idle, active.attempts[info.id] != nil {
             info.state = .action
             info.waiting = nil
         }
@@ -56,11 +50,7 @@ final class Follower {
     /// - Parameter withProgress: true reports the progress of running tasks as well.
     func look(withProgress: Bool) {
         let news = changes.read()
-        if news.hasGap {
-            // What ran at a former owner may not run now.
-            running = []
-            attempting = [:]
-        }
+        if news.hasGap { active.forgetRunning() }
         for change in news.changes { take(change) }
         if news.hasGap || hasGap {
             fillGap(after: news.changes)
@@ -71,33 +61,27 @@ final class Follower {
         if withProgress { reportProgress() }
         reportBarrels(isPolled: withProgress)
         for target in followed.keys { endSequences(target) }
-        if open?.isEmpty == true { observers.endDrainedWaits() }
-        if open?.hasDrained() == true { drained() }
+        if open?.isEmpty == true { observers.waits.endDrained() }
+        if open?.hasDrained() == true { observers.queueDrained().forEach { $0() } }
     }
 
     private func take(_ change: Change) {
         switch change {
         case .state(let info): take(info)
         case .attempt(let info, let url):
-            attempting[info.id] = if case .began = info.phase { info.url } else { nil }
+            active.take(info)
             observers.tell(info, url: url)
         }
     }
 
     private func take(_ info: DownloadInfo) {
-        running.removeAll { $0 == info.id }
-        retrying.remove(info.id)
-        switch info.state {
-        case .action: running.append(info.id)
-        case .idle where info.error != nil: retrying.insert(info.id)
-        default: break
-        }
+        active.take(info)
         open?.take(info)
         for target in [Observers.Target.url(info.url), .id(info.id)] { followed[target]?[info.id] = info.state }
         observers.tell(info.id, url: info.url, info)
         observers.tell(info)
         for index in barrels.indices { barrels[index].take(info) }
-        if info.state.isSettled { observers.settled(info.id) }
+        if info.state.isSettled { observers.waits.settled(info.id) }
     }
 
     /// Compares the info files with the last reports, because the journal may miss changes.
@@ -139,20 +123,18 @@ final class Follower {
             for (id, state) in states where present[id] == nil && state != .unknown {
                 differing.append(DownloadInfo(id: id, url: target.url ?? "", state: .unknown))
             }
-            note(infos)
+            active.note(infos)
         }
         for barrel in barrels {
             for info in present(barrel.running) where info.state != .action { differing.append(info) }
         }
-        let waited = observers.waitedFor
+        let waited = observers.waits.ids
         if !waited.isEmpty {
             let present = Dictionary(self.present(waited).map { ($0.id, $0) }) { first, _ in first }
-            for id in waited where present[id]?.state.isSettled ?? true { observers.settled(id) }
+            for id in waited where present[id]?.state.isSettled ?? true { observers.waits.settled(id) }
         }
         return differing
     }
-
-    private func note(running id: TaskID) { if !running.contains(id) { running.append(id) } }
 
     private func reportProgress() {
         var listened: Set<TaskID> = []
@@ -163,7 +145,7 @@ final class Follower {
             guard info.state == .action else { continue }
             observers.tell(info.id, url: info.url, info)
             if !observers.attempts.isEmpty {
-                let url = attempting[info.id] ?? URLMasking.mask(record.nextURL)
+                let url = active.attempts[info.id] ?? URLMasking.mask(record.nextURL)
                 observers.tell(
                     AttemptInfo(
                         id: info.id, url: url, number: info.attempts, phase: .progressed(info.count),
@@ -288,7 +270,7 @@ final class Follower {
     private func endSequences(_ target: Observers.Target) {
         guard let states = followed[target] else { return }
         if states.values.allSatisfy(\.isOver) { end(observers.endInfoSequences(target)) }
-        if states.allSatisfy({ $0.value.isOver && attempting[$0.key] == nil }) {
+        if states.allSatisfy({ $0.value.isOver && active.attempts[$0.key] == nil }) {
             end(observers.endAttemptSequences(target))
         }
     }
@@ -309,22 +291,13 @@ final class Follower {
 
     /// Waits for these tasks; nil waits until no task of the work path can run.
     func wait(for ids: [TaskID]?, _ number: UInt64, _ continuation: CheckedContinuation<Void, Never>) {
-        observers.wait(for: ids, number, continuation)
+        observers.waits.add(ids, number, continuation)
         guard ids == nil else { return }
         // The last task may have settled since the caller looked. Then the next look ends the wait.
         countOpen()
     }
 
-    func endWait(_ number: UInt64) { observers.endWait(number) }
-
-    private func drained() { observers.queueDrained().forEach { $0() } }
-
-    private func note(_ infos: [DownloadInfo]) {
-        for info in infos {
-            if info.state == .action { note(running: info.id) }
-            if info.state == .idle, info.error != nil { retrying.insert(info.id) }
-        }
-    }
+    func endWait(_ number: UInt64) { observers.waits.end(number) }
 }
 
 extension Follower: RecordSource {
@@ -335,7 +308,7 @@ extension Follower: RecordSource {
     /// These tasks are known from now on, if they run or wait for their next attempt.
     func infos(_ ids: [TaskID]) -> [DownloadInfo] {
         let infos = present(ids)
-        note(infos)
+        active.note(infos)
         return infos
     }
 
@@ -357,25 +330,17 @@ extension Follower: RecordSource {
     }
 
     func runningInOrder() throws -> [DownloadInfo] {
-        note(try reader.records { $0.state == .action }.map { DownloadInfo($0) })
+        active.note(try reader.records { $0.state == .action }.map { DownloadInfo($0) })
         return runningInfos()
     }
 
-    func runningInfos() -> [DownloadInfo] { present(running).filter { $0.state == .action } }
+    func runningInfos() -> [DownloadInfo] { present(active.running).filter { $0.state == .action } }
 
     func retryingInfos(_ limit: Int) -> [DownloadInfo] {
-        present(retrying.prefix(limit)).filter { $0.state == .idle && $0.error != nil }
+        present(active.retrying.prefix(limit)).filter { $0.state == .idle && $0.error != nil }
     }
 
-    func barrelInfo(_ name: String) throws -> BarrelInfo {
-        let known = (barrels + asked).first { $0.name.isExactly(name) }
-        asked.removeAll { $0.name.isExactly(name) }
-        var barrel = try known ?? FollowedBarrel(name, reader)
-        if known != nil { try barrel.update(reader) }
-        let info = barrel.info()
-        asked = asked.suffix(Self.maxAsked - 1) + [barrel]
-        return info
-    }
+    func barrelInfo(_ name: String) throws -> BarrelInfo { try asked.info(name, known: barrels, reader) }
 
     func barrelNames() throws -> [String] { try reader.barrelNames() }
 

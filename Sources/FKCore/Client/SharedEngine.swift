@@ -145,7 +145,7 @@ actor SharedEngine: EngineAccess {
             await made.activate(own)
         }
         // Those that wait here look at the engine next. It has its tasks by now.
-        observers.endAllWaits()
+        observers.waits.endAll()
         observers.tellMissed()
         if isClosed { await made.close() }
         tellOwner()

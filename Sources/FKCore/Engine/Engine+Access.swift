@@ -3,6 +3,16 @@ import FKMiddleware
 /// The engine of this process, as the components use it. Most of `EngineAccess` is in the engine's other files.
 extension Engine: EngineAccess {
     package nonisolated var identity: ObjectIdentifier { inbox.engine }
+    /// Gives programs of the download stage one more second if the process has to end soon. Then they are killed, and the
+    /// changes that they have not received are dropped.
+    package nonisolated func hurry() { chains.hurryPrograms() }
+
+    /// The configuration in force.
+    package var currentConfigure: Configure { schedule.configure }
+
+    /// Returns problems with reading or repair since the last call, at most 1,000 texts.
+    package func takeProblems() -> [DownloadError] { problems.take() }
+
     package nonisolated var isClosed: Bool { hasClosed.withLock { $0 } }
 
     package nonisolated func start() { executor.run { [self] in assumeIsolated { $0.activate() } } }

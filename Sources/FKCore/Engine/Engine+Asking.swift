@@ -109,10 +109,10 @@ extension Engine {
     private func wait(for ids: [TaskID]?) async {
         let number = reporter.observers.number()
         await withTaskCancellationHandler {
-            await withCheckedContinuation { reporter.observers.wait(for: ids, number, $0) }
+            await withCheckedContinuation { reporter.observers.waits.add(ids, number, $0) }
         } onCancel: {
             // This runs after the job that registers the wait, however early the cancellation comes.
-            executor.run { [weak self] in self?.assumeIsolated { $0.reporter.observers.endWait(number) } }
+            executor.run { [weak self] in self?.assumeIsolated { $0.reporter.observers.waits.end(number) } }
         }
     }
 }

@@ -108,7 +108,7 @@ extension Engine {
         ownership.endOperation()
         guard !ownership.isClosing, isInBackground else { return resumeQueue(wasActive) }
         writeAll()
-        writeWaits()
+        notices.write()
         wasActiveAsleep = wasActive
         ownership.sleep(workPath)
     }

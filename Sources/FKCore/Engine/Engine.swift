@@ -50,7 +50,6 @@ package actor Engine {
     private let destinations: Destinations
     let limits: RateLimits
     private let sync: SyncService
-    private let transport: any Transport
     package let control: TaskControl
     let programs: RegisteredPrograms
     /// Performs requests while the application is suspended; nil without a session.
@@ -62,13 +61,9 @@ package actor Engine {
     /// True if the queue was active before the lock was released.
     var wasActiveAsleep = false
     var post: PostBox
-    /// The reasons for waiting that were last written for other processes.
-    private var lastNotice: WaitNotice
-    /// Callers of `close()` that wait for its end.
-    private var whenClosed: [CheckedContinuation<Void, Never>] = []
+    let notices: WaitNotices
+    private let closing: Closing
     private var isStarting = false
-    /// Called before the work path is released.
-    private var lastWork: (@Sendable () async -> Void)?
 
     package var clock: any EngineClock { schedule.clock }
     package var barrels: Barrels { book.barrels }
@@ -76,38 +71,24 @@ package actor Engine {
 
     /// Opens a work path and acquires its lock. No task runs before `activate()`.
     ///
+    /// - Parameters:
+    ///   - crowd: the number of tasks that stay in memory; nil, the default, for the usual one.
+    ///   - isChecked: true if the settings were validated and the work path was opened just now.
+    ///   - shared: the thread and the listeners of a downloader that may have followed another engine before; nil, the
+    ///     default, for new ones.
     /// - Throws: `.workPathBusy` if another process owns it; `.workPathUnusable` or `.laterVersion` if it cannot be
     ///   used; `.invalidArgument` for a setting outside its range.
     package init(
         configure: Configure, scope: Scope, transport: any Transport, chains: MiddlewareChains = .init(),
-        clock: any EngineClock = SystemClock()
-    ) throws {
-        try self.init(
-            configure: configure, scope: scope, transport: transport, chains: chains, clock: clock, crowd: nil)
-    }
-
-    /// - Parameters:
-    ///   - crowd: the number of tasks that stay in memory; nil for the usual one.
-    ///   - isChecked: true if the settings were validated and the work path was opened just now.
-    ///   - shared: the thread and the listeners of a downloader that may have followed another engine before; nil, the
-    ///     default, for new ones.
-    package init(
-        configure: Configure, scope: Scope, transport: any Transport, chains: MiddlewareChains = .init(),
-        callbacks: CallbackQueue = CallbackQueue(), clock: any EngineClock, crowd: Int? = nil, isChecked: Bool = false,
-        shared: (thread: EngineThread, observers: Observers)? = nil
+        callbacks: CallbackQueue = CallbackQueue(), clock: any EngineClock = SystemClock(), crowd: Int? = nil,
+        isChecked: Bool = false, shared: (thread: EngineThread, observers: Observers)? = nil
     ) throws {
         let workPath = WorkPath(configure)
         if !isChecked {
             try configure.validate()
             try workPath.open(create: true)
         }
-        guard let lock = try EngineLock.tryAcquire(workPath) else {
-            let holder = EngineLock.holder(workPath).map { "process \($0.pid) on \($0.host)" } ?? "another process"
-            throw DownloadError(
-                .workPathBusy,
-                "The work path \(workPath.root) is in use by \(holder).",
-                isRetryable: true, remedy: .chooseWorkPath)
-        }
+        let ownership = Ownership(try EngineLock.acquire(workPath), clock: clock)
         try workPath.recordBases()
         let programs = try RegisteredPrograms(workPath, chains, isOn: configure.runsMiddlewarePrograms)
         self.workPath = workPath
@@ -118,7 +99,6 @@ package actor Engine {
         executor = thread.executor
         inbox = EngineInbox()
         post = PostBox(Mailbox(workPath))
-        let ownership = Ownership(lock, clock: clock)
         let problems = Problems()
         if let warning = NetworkFileSystem.warning(workPath) { problems.append(warning) }
         let schedule = Schedule(configure, clock: clock, executor: executor)
@@ -128,7 +108,7 @@ package actor Engine {
             crowd: crowd ?? (scope == .chosen ? TaskBook.tasksInMemory : TaskBook.tasksOfApplications))
         let reporter = Reporter(book, schedule, callbacks: callbacks, observers: shared?.observers ?? Observers())
         let limits = RateLimits(workPath, schedule: schedule, barrels: barrels, problems: problems)
-        let sync = SyncService(book, schedule)
+        let sync = SyncService(book, schedule, diskWork)
         let destinations = Destinations(schedule, chains)
         let deliveries = configure.background.flatMap { Deliveries($0, configure.networks, in: workPath) }
         phases = Phases(
@@ -139,11 +119,11 @@ package actor Engine {
             reporter, limits: limits, sync: sync, diskWork: diskWork, engine: inbox.engine, runsAll: scope == .all)
         book.onLost = { [unowned reporter] in reporter.lost($0, group: $1) }
         book.onLoad = { [unowned control] in control.loaded($0, isFinished: $1) }
-        lastNotice = WaitNotice.read(from: workPath)
         problems.during { schedule.use(try HostPolicyFile.read(in: workPath)) }
-        schedule.hosts.restorePauses(lastNotice, at: clock, atMost: configure.retry.maxRetryAfterSeconds)
+        notices = WaitNotices(workPath, schedule, ownership)
+        closing = Closing(reporter, sync, programs, notices, deliveries, transport, executor)
         programs.connect { [inbox] name, task, state, error in
-            inbox.perform { $0.programEnded(name, task.id, state, error) }
+            inbox.perform { $0.control.noteProgram(name, task.id, state, error) }
         }
         self.programs = programs
         self.ownership = ownership
@@ -153,7 +133,6 @@ package actor Engine {
         self.limits = limits
         self.sync = sync
         self.destinations = destinations
-        self.transport = transport
         self.control = control
         inbox.connect(self)
         callbacks.connect(inbox.engine)
@@ -182,9 +161,6 @@ package actor Engine {
         // An earlier process may have left pieces of tasks that are complete.
         deliveriesChanged()
     }
-
-    /// The configuration in force.
-    package var currentConfigure: Configure { schedule.configure }
 
     /// Applies a changed configuration to the running engine.
     ///
@@ -215,29 +191,19 @@ package actor Engine {
         startNext()
     }
 
-    /// Reads the policies of hosts that another process has written. An unreadable file leaves them as they are.
-    private func readPolicies() {
-        guard let policies = try? HostPolicyFile.read(in: workPath), policies != schedule.storedPolicies else { return }
-        schedule.use(policies)
-        limitsChanged()
-    }
-
-    /// Returns problems with reading or repair since the last call, at most 1,000 texts.
-    package func takeProblems() -> [DownloadError] { problems.take() }
-
     // MARK: Closing
 
     /// Stops all runs, keeps their bytes, writes every record and releases the work path. Every caller returns after that,
-    /// except a middleware that a run waits for (`MiddlewareCall`). If only middlewares are waited for during `closingPatience`
-    /// seconds, all callers return.
+    /// except a middleware that a run waits for (`MiddlewareCall`). If only middlewares are waited for during
+    /// `Closing.patience` seconds, all callers return.
     package func close() async {
         beginClosing()
         guard !ownership.isClosed, !isInChain else { return }
-        await withCheckedContinuation { whenClosed.append($0) }
+        await closing.ended()
     }
 
     /// Sets what is done when this engine has written its last record and still owns the work path.
-    package func beforeRelease(_ work: @escaping @Sendable () async -> Void) { lastWork = work }
+    package func beforeRelease(_ work: @escaping @Sendable () async -> Void) { closing.lastWork = work }
 
     func beginClosing() {
         guard !ownership.isClosing else { return }
@@ -247,89 +213,17 @@ package actor Engine {
         thread.joinWhenReleased()
         schedule.onDeadline = nil
         limitClosing()
-        Task { await finishClosing() }
+        Task {
+            await closing.finish()
+            background.takeAll().forEach { $0.call() }
+            closing.releaseCallers()
+        }
     }
 
-    /// Seconds for which callers of `close()` wait for a middleware.
-    private static let closingPatience: Int64 = 60
-
-    /// A middleware may wait for `close()` in a detached task, which the engine cannot tell from any other caller. That
-    /// caller returns in the end, and with it the middleware; then the closing is completed.
     private func limitClosing() {
-        executor.setDeadline(clock.now + Self.closingPatience * 1_000_000_000) { [weak self] in
-            self?.assumeIsolated { engine in
-                guard !engine.ownership.isClosed else { return }
-                if engine.schedule.running.values.contains(where: { $0.run?.isInMiddleware == true }) {
-                    engine.releaseClosers()
-                } else {
-                    engine.limitClosing()
-                }
-            }
+        executor.setDeadline(clock.now + Closing.patience * 1_000_000_000) { [weak self] in
+            self?.assumeIsolated { if !$0.closing.isTimeUp() { $0.limitClosing() } }
         }
-    }
-
-    /// Seconds for which closing waits for programs of the download stage.
-    private static let programPatience: Duration = .seconds(30)
-
-    /// Gives programs of the download stage one more second if the process has to end soon. Then they are killed, and the
-    /// changes that they have not received are dropped.
-    package nonisolated func hurry() {
-        let lines = chains.download.ordered.compactMap { ($0 as? ProgramMiddleware)?.line }
-        guard !lines.isEmpty else { return }
-        Task.detached {
-            try? await Task.sleep(for: .seconds(1))
-            lines.forEach { $0.stop() }
-        }
-    }
-
-    /// Programs receive every change of state, including the last ones before the end of a command.
-    private func finishPrograms() async {
-        let lines = chains.download.ordered.compactMap { ($0 as? ProgramMiddleware)?.line }
-        guard !lines.isEmpty else { return }
-        await callbacks.drained()
-        await withTaskGroup(of: Void.self) { group in
-            for line in lines { group.addTask { await line.finish(patience: Self.programPatience) } }
-        }
-        // What they reported is on its way to this thread.
-        await withCheckedContinuation { continuation in executor.run { continuation.resume() } }
-    }
-
-    /// A program was told of a change of state.
-    private func programEnded(_ name: String, _ id: TaskID, _ state: DownloadState, _ error: DownloadError?) {
-        guard !ownership.isClosed, let entry = try? book.find(id) else { return }
-        entry.noteDecision(of: name, error?.message ?? HistoryLine.told + state.rawValue, at: clock.date)
-        if let error { problems.append(error) }
-        book.write(entry)
-    }
-
-    private func releaseClosers() {
-        whenClosed.forEach { $0.resume() }
-        whenClosed = []
-    }
-
-    private func finishClosing() async {
-        let runs = schedule.running.values.compactMap(\.run)
-        for run in runs { run.signalStop(.keepingBytes) }
-        runs.forEach { $0.releaseWaiters() }
-        for run in runs { await run.ended() }
-        await ownership.idle()
-        await finishPrograms()
-        let files = sync.takeLast()
-        if !files.isEmpty { await synchronize(files) }
-        for entry in book.tasks.values where entry.isDirty { book.write(entry) }
-        barrels.saveAll()
-        transport.shutdown()
-        deliveries?.close()
-        writeWaits()
-        reporter.finish()
-        reporter.changes.end()
-        programs.close()
-        book.close()
-        // All records are written, and this process still holds the lock.
-        await lastWork?()
-        ownership.close()
-        background.takeAll().forEach { $0.call() }
-        releaseClosers()
     }
 
     /// True if the caller is a middleware of this engine that a run waits for.
@@ -383,7 +277,7 @@ package actor Engine {
         isStarting = false
         for host in schedule.takeFullHosts() { schedule.yieldLanes(of: host) }
         if schedule.hasTurn { schedule.setDeadline() }
-        if schedule.takePauseNews() { writeWaits() }
+        if schedule.takePauseNews() { notices.write() }
     }
 
     /// Performs the asynchronous work of a run, if it asks for any.
@@ -412,16 +306,9 @@ package actor Engine {
         if due.report { reporter.report() }
         if due.growth { for entry in schedule.running.values { entry.run?.measureGrowth() } }
         for id in due.expired { control.expire(id) }
-        for id in due.woken { wake(id) }
+        for id in due.woken { control.wake(id) }
         startNext()
         schedule.setDeadline()
-    }
-
-    /// Queues a task whose retry has become due.
-    private func wake(_ id: TaskID) {
-        guard let entry = book[id], entry.record.state == .idle else { return }
-        entry.record.stopWaiting()
-        schedule.enqueue(entry, host: book.site(of: entry.nextURL))
     }
 
     /// The once-a-second tick: lock time, mailbox, changed records. Nothing waits for it.
@@ -436,7 +323,7 @@ package actor Engine {
         ownership.beat()
         if FollowerLock.isHeld(workPath) { reporter.openChanges() } else { reporter.changes.end() }
         readMailbox()
-        readPolicies()
+        if schedule.hasNewPolicies(in: workPath) { limitsChanged() }
         for host in schedule.hosts.awaited { schedule.yieldLanes(of: host) }
         schedule.descriptors.relax(now: clock.now)
         for entry in schedule.running.values { entry.run?.tick() }
@@ -444,30 +331,8 @@ package actor Engine {
         book.unloadIdle()
         for entry in schedule.running.values where entry.isDirty { book.write(entry) }
         barrels.saveAll()
-        writeWaits()
+        notices.write()
         callHandlers()
-    }
-
-    /// Writes the reasons for waiting and the speeds if they have changed. Other processes show them, and the next engine honours
-    /// the pauses.
-    func writeWaits() {
-        guard ownership.mayWrite else { return }
-        var notice = schedule.notice(isClosing: ownership.isClosing)
-        if !ownership.isClosing { notice.rates = rates }
-        guard notice != lastNotice else { return }
-        lastNotice = notice
-        // Only other processes read this file, so a full disk must not stop downloads.
-        try? notice.write(in: workPath)
-    }
-
-    /// The speeds of the running tasks to which bytes arrive; nil if there are none.
-    private var rates: [String: Int64]? {
-        var rates: [String: Int64] = [:]
-        for entry in schedule.running.values {
-            guard let rate = entry.run?.movingRate else { continue }
-            rates[entry.id.hex] = rate
-        }
-        return rates.isEmpty ? nil : rates
     }
 
     /// Syncs finished files in the background. A closing engine waits for it, so that no finished file is open when
@@ -476,16 +341,8 @@ package actor Engine {
         let files = sync.takeDue()
         guard !files.isEmpty, (try? ownership.beginOperation()) != nil else { return }
         Task {
-            await synchronize(files)
+            await sync.perform(files)
             ownership.endOperation()
         }
-    }
-
-    private func synchronize(_ files: [SyncBacklog.File]) async {
-        let synced = await withCheckedContinuation { continuation in
-            diskWork.async { continuation.resume(returning: SyncService.synchronize(files)) }
-        }
-        synced.forEach { sync.noteSynced($0) }
-        files.forEach { sync.release($0) }
     }
 }

@@ -74,16 +74,12 @@ package final class EngineExecutor: SerialExecutor, @unchecked Sendable {
     package func isIsolatingCurrentContext() -> Bool? { thread.isCurrent }
 
     private func submit(_ item: Work) {
-        lock.lock()
-        work.append(item)
-        let mustWake = isSleeping
-        isSleeping = false
-        lock.unlock()
-        if mustWake { wakeUp.signal() }
+        wake { work.append(item) }
     }
 
-    private func wake() {
+    private func wake(_ change: () -> Void = {}) {
         lock.lock()
+        change()
         let mustWake = isSleeping
         isSleeping = false
         lock.unlock()

@@ -13,6 +13,44 @@ protocol DocumentFormat: Sendable {
     var heldBytes: Int { get }
 }
 
+/// A document with an array of entries in JSON.
+protocol JSONListFormat: DocumentFormat {
+    var list: JSONList { get set }
+    var collector: ManifestCollector { get set }
+    /// Reads an element of the array.
+    mutating func add(_ element: JSONList.Element) throws(ManifestError)
+    /// Takes what else the document has.
+    mutating func note(_ event: JSONList.Event) throws(ManifestError)
+}
+
+extension JSONListFormat {
+    mutating func take(_ bytes: [UInt8]) throws(ManifestError) {
+        list.take(bytes)
+        try readEvents()
+    }
+
+    mutating func takeEntries() -> [Manifest.Entry] { collector.takeEntries() }
+
+    mutating func finish() throws(ManifestError) -> Manifest {
+        list.finish()
+        try readEvents()
+        return collector.manifest
+    }
+
+    var heldBytes: Int { list.heldBytes }
+
+    private mutating func readEvents() throws(ManifestError) {
+        while true {
+            let event = try list.next()
+            switch event {
+            case .element(let element): try add(element)
+            case .member, .object: try note(event)
+            case .more, .done: return
+            }
+        }
+    }
+}
+
 extension Manifest.Reading {
     /// The maximum length of an entry of a document in bytes: 256 MiB. Texts and comments have the same limit.
     static let maxDocumentEntry = 256 << 20

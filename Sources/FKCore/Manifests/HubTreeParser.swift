@@ -5,9 +5,9 @@ import FKMiddleware
 ///
 /// Folders are skipped. Files outside of LFS have git's SHA-1 of the blob. `Reading.hub` supplies the base of their
 /// URLs.
-struct HubTreeParser: DocumentFormat {
-    private var list = JSONList(.hubTree, listNames: [])
-    private var collector: ManifestCollector
+struct HubTreeParser: JSONListFormat {
+    var list = JSONList(.hubTree, listNames: [])
+    var collector: ManifestCollector
     private var names = NameBook()
     private let hub: Manifest.Hub?
 
@@ -25,33 +25,11 @@ struct HubTreeParser: DocumentFormat {
         collector.manifest.facts.commit = hub.commit
     }
 
-    mutating func take(_ bytes: [UInt8]) throws(ManifestError) {
-        list.take(bytes)
-        try readEvents()
+    mutating func note(_ event: JSONList.Event) throws(ManifestError) {
+        if case .object(let value) = event { throw Self.refusal(value) }
     }
 
-    mutating func takeEntries() -> [Manifest.Entry] { collector.takeEntries() }
-
-    mutating func finish() throws(ManifestError) -> Manifest {
-        list.finish()
-        try readEvents()
-        return collector.manifest
-    }
-
-    var heldBytes: Int { list.heldBytes }
-
-    private mutating func readEvents() throws(ManifestError) {
-        while true {
-            switch try list.next() {
-            case .element(let element): try add(element)
-            case .object(let value): throw Self.refusal(value)
-            case .member: break
-            case .more, .done: return
-            }
-        }
-    }
-
-    private mutating func add(_ element: JSONList.Element) throws(ManifestError) {
+    mutating func add(_ element: JSONList.Element) throws(ManifestError) {
         let found: Manifest.Entry?
         do throws(EntryFault) {
             found = try Self.entry(element.object)

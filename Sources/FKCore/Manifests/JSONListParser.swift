@@ -4,44 +4,25 @@ import FKMiddleware
 ///
 /// It uses these members of a task: `url`, `mirrors`, `fileName`, `directory`, `expected` (the size), `checksum`
 /// (`ALG=HEX`), `digests` (an object) and `pieces`. Others are ignored.
-struct JSONListParser: DocumentFormat {
-    private var list: JSONList
-    private var collector: ManifestCollector
+struct JSONListParser: JSONListFormat {
+    var list: JSONList
+    var collector: ManifestCollector
 
     init(_ reading: Manifest.Reading, maxEntry: Int = Manifest.Reading.maxDocumentEntry) {
         list = JSONList(.json, listNames: ["members"], maxEntry: maxEntry)
         collector = ManifestCollector(.json, reading)
     }
 
-    mutating func take(_ bytes: [UInt8]) throws(ManifestError) {
-        list.take(bytes)
-        try readEvents()
-    }
-
-    mutating func takeEntries() -> [Manifest.Entry] { collector.takeEntries() }
-
-    mutating func finish() throws(ManifestError) -> Manifest {
-        list.finish()
-        try readEvents()
-        return collector.manifest
-    }
-
-    var heldBytes: Int { list.heldBytes }
-
-    private mutating func readEvents() throws(ManifestError) {
-        while true {
-            switch try list.next() {
-            case .element(let element): try add(element)
-            case .member("name", let value): collector.manifest.facts.barrel = value.string
-            case .member("origin", let value): collector.manifest.facts.origin = value.string
-            case .member("commit", let value): collector.manifest.facts.commit = value.string
-            case .member, .object: break
-            case .more, .done: return
-            }
+    mutating func note(_ event: JSONList.Event) {
+        switch event {
+        case .member("name", let value): collector.manifest.facts.barrel = value.string
+        case .member("origin", let value): collector.manifest.facts.origin = value.string
+        case .member("commit", let value): collector.manifest.facts.commit = value.string
+        default: break
         }
     }
 
-    private mutating func add(_ element: JSONList.Element) throws(ManifestError) {
+    mutating func add(_ element: JSONList.Element) throws(ManifestError) {
         let entry: Manifest.Entry
         do throws(EntryFault) {
             entry = try Self.entry(element.object, element.line)

@@ -81,6 +81,17 @@ package final class EngineLock: Sendable {
 
     deinit { release() }
 
+    /// Acquires the lock.
+    ///
+    /// - Throws: `.workPathBusy` if another process has it; same as `tryAcquire`.
+    package static func acquire(_ workPath: WorkPath) throws -> EngineLock {
+        if let lock = try tryAcquire(workPath) { return lock }
+        let holder = holder(workPath).map { "process \($0.pid) on \($0.host)" } ?? "another process"
+        throw DownloadError(
+            .workPathBusy, "The work path \(workPath.root) is in use by \(holder).", isRetryable: true,
+            remedy: .chooseWorkPath)
+    }
+
     /// Acquires the lock; nil while another holder has it. It waits up to about 5 ms, because `isHeld` of another
     /// process holds the lock for an instant, which must not look like an engine.
     ///

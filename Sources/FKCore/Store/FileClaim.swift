@@ -200,3 +200,21 @@ extension SetAsideFile {
         return found.isRegular && found.identity.matches(written) ? .ours : .foreign
     }
 }
+
+extension FileIdentity {
+    /// Why this file stays although a response middleware says that it has left it behind; nil if it may be removed. At the old place
+    /// that is only the file that was moved, elsewhere a copy of it.
+    ///
+    /// - Parameters:
+    ///   - isOldPlace: true for the place before the chain.
+    ///   - old: the file before the chain; nil if it is not known.
+    ///   - new: the file now, at `path`.
+    package func staysBehind(_ isOldPlace: Bool, _ old: Self?, now new: Self?, at path: String) -> String? {
+        if isOldPlace {
+            let isMoved = old.map { inode == $0.inode && isOne(with: $0) != false } ?? true
+            return isMoved ? nil : "it is another file than the one that was moved to \(path)"
+        }
+        return [old?.length, new?.length].contains(length)
+            ? nil : "it is no copy of \(path), because their lengths differ"
+    }
+}

@@ -43,39 +43,6 @@ package struct InfoContents: Sendable {
     package var counters: [Int64]
 }
 
-/// An info file that stays open between two updates. Use it from one thread.
-package final class OpenInfoFile {
-    private var descriptor: Int32 = -1
-    private var path = ""
-
-    /// Creates it without opening a file.
-    package init() {}
-
-    deinit { close() }
-
-    /// The descriptor for reading and writing; opens the file if necessary.
-    package func descriptor(_ path: String) throws -> Int32 {
-        if descriptor < 0 {
-            descriptor = try FileIO.open(path, O_RDWR)
-            self.path = path
-        }
-        return descriptor
-    }
-
-    /// Closes the file after the last update. An error that the system reports only now is thrown.
-    package func closeWritten() throws {
-        guard descriptor >= 0 else { return }
-        defer { descriptor = -1 }
-        try FileIO.close(descriptor, written: path)
-    }
-
-    /// Closes the file and ignores errors.
-    package func close() {
-        if descriptor >= 0 { FileIO.close(descriptor) }
-        descriptor = -1
-    }
-}
-
 /// The file that stores everything about one task (`TaskRecord`), updated in place.
 ///
 /// Two slots alternate: an update writes the slot of the older generation. After a torn write, a kill at any

@@ -173,9 +173,6 @@ package struct WorkPath: Sendable, Hashable {
     /// The digests that a list has given for the pieces of a task's file.
     package func digestsPath(_ id: TaskID) -> String { infoPath(id).dropLast(4) + "digests" }
 
-    /// The destination: the folder of a task's finished file.
-    package func destination(of record: TaskRecord) -> String { record.task.directory ?? filesFolder(record.id) }
-
     /// The folder for the files of a task without a destination of its own. This type never creates it.
     package func filesFolder(_ id: TaskID) -> String {
         let hex = id.hex

@@ -99,38 +99,8 @@ package struct CRC32C: Sendable {
 
     /// Adds bytes without the processor's instruction.
     mutating func updateByTables(_ bytes: UnsafeRawBufferPointer) {
-        Self.tables.withUnsafeBufferPointer { tables in
-            var crc = state
-            var index = 0
-            while index + 8 <= bytes.count {
-                let word =
-                    UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)) ^ UInt64(crc)
-                crc = 0
-                for table in 0..<8 {
-                    crc ^= tables[(7 - table) << 8 | Int(truncatingIfNeeded: word >> UInt64(8 * table)) & 0xff]
-                }
-                index += 8
-            }
-            while index < bytes.count {
-                crc = crc >> 8 ^ tables[Int((crc ^ UInt32(bytes[index])) & 0xff)]
-                index += 1
-            }
-            state = crc
-        }
+        state = Self.tables.update(state, bytes)
     }
 
-    /// Eight tables of 256: table `n` is the effect of a byte followed by `n` zero bytes.
-    private static let tables: [UInt32] = {
-        var tables = [UInt32](repeating: 0, count: 8 * 256)
-        for byte in 0..<256 {
-            var crc = UInt32(byte)
-            for _ in 0..<8 { crc = crc >> 1 ^ (crc & 1 == 1 ? 0x82f6_3b78 : 0) }
-            tables[byte] = crc
-        }
-        for index in 256..<tables.count {
-            let previous = tables[index - 256]
-            tables[index] = previous >> 8 ^ tables[Int(previous & 0xff)]
-        }
-        return tables
-    }()
+    private static let tables = CyclicTables<UInt32>(0x82f6_3b78)
 }

@@ -35,6 +35,7 @@ enum CyclicSum {
 
 /// CRC-64/NVME (NVM Express NVM Command Set, section 5.2.1.3.4), eight bytes a step.
 struct CRC64NVME {
+    private static let tables = CyclicTables<UInt64>(0x9a6c_9329_ac4b_c9b5)
     /// Inverted, as the algorithm defines.
     private var state = UInt64.max
 
@@ -42,12 +43,37 @@ struct CRC64NVME {
     var value: UInt64 { ~state }
 
     /// Adds bytes.
-    mutating func update(_ bytes: UnsafeRawBufferPointer) {
-        Self.tables.withUnsafeBufferPointer { tables in
+    mutating func update(_ bytes: UnsafeRawBufferPointer) { state = Self.tables.update(state, bytes) }
+}
+
+/// Computes the checksum of a polynomial with reflected bits, eight bytes a step.
+struct CyclicTables<Sum: FixedWidthInteger & UnsignedInteger & Sendable>: Sendable {
+    /// Eight tables of 256: table `n` is the effect of a byte followed by `n` zero bytes.
+    private let tables: [Sum]
+
+    init(_ polynomial: Sum) {
+        var tables = [Sum](repeating: 0, count: 8 * 256)
+        for byte in 0..<256 {
+            var crc = Sum(byte)
+            for _ in 0..<8 { crc = crc >> 1 ^ (crc & 1 == 1 ? polynomial : 0) }
+            tables[byte] = crc
+        }
+        for index in 256..<tables.count {
+            let previous = tables[index - 256]
+            tables[index] = previous >> 8 ^ tables[Int(previous & 0xff)]
+        }
+        self.tables = tables
+    }
+
+    /// The state after more bytes.
+    @inline(__always)
+    func update(_ state: Sum, _ bytes: UnsafeRawBufferPointer) -> Sum {
+        tables.withUnsafeBufferPointer { tables in
             var crc = state
             var index = 0
             while index + 8 <= bytes.count {
-                let word = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)) ^ crc
+                let word =
+                    UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)) ^ UInt64(crc)
                 crc = 0
                 for table in 0..<8 {
                     crc ^= tables[(7 - table) << 8 | Int(truncatingIfNeeded: word >> UInt64(8 * table)) & 0xff]
@@ -55,25 +81,10 @@ struct CRC64NVME {
                 index += 8
             }
             while index < bytes.count {
-                crc = crc >> 8 ^ tables[Int(truncatingIfNeeded: crc ^ UInt64(bytes[index])) & 0xff]
+                crc = crc >> 8 ^ tables[Int(truncatingIfNeeded: crc ^ Sum(bytes[index])) & 0xff]
                 index += 1
             }
-            state = crc
+            return crc
         }
     }
-
-    /// Eight tables of 256: table `n` is the effect of a byte followed by `n` zero bytes.
-    private static let tables: [UInt64] = {
-        var tables = [UInt64](repeating: 0, count: 8 * 256)
-        for byte in 0..<256 {
-            var crc = UInt64(byte)
-            for _ in 0..<8 { crc = crc >> 1 ^ (crc & 1 == 1 ? 0x9a6c_9329_ac4b_c9b5 : 0) }
-            tables[byte] = crc
-        }
-        for index in 256..<tables.count {
-            let previous = tables[index - 256]
-            tables[index] = previous >> 8 ^ tables[Int(previous & 0xff)]
-        }
-        return tables
-    }()
 }

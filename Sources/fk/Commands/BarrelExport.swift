@@ -95,7 +95,7 @@ struct BarrelExport {
         // whole list useless.
         guard task.fileName.flatMap(ListedName.fault) == nil,
             texts.allSatisfy({
-                $0.trimmedForAria2.isExactly($0) && !$0.utf8.contains(0x0a) && !$0.utf8.contains(0x0d)
+                $0.trimmingBlanks.isExactly($0) && !$0.utf8.contains(0x0a) && !$0.utf8.contains(0x0d)
             })
         else { return false }
         text += ([task.url] + task.mirrors).joined(separator: "\t") + "\n"
@@ -114,14 +114,5 @@ struct BarrelExport {
         for reason in reasons.prefix(ListInput.maxShown) { context.errors.writeLine("fk: \(reason)") }
         if count > ListInput.maxShown { context.errors.writeLine("fk: and \(count - ListInput.maxShown) more") }
         return count == 0 ? ExitStatus.done : ExitStatus.taskFailed
-    }
-}
-
-extension String {
-    fileprivate var trimmedForAria2: String {
-        let isBlank: (UInt8) -> Bool = { $0 == 0x20 || $0 == 0x09 }
-        guard let start = utf8.firstIndex(where: { !isBlank($0) }), let end = utf8.lastIndex(where: { !isBlank($0) })
-        else { return "" }
-        return String(self[start...end])
     }
 }

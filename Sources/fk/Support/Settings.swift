@@ -1,4 +1,5 @@
 import FKCore
+import FKManifests
 import FKMiddleware
 import Foundation
 
@@ -101,7 +102,9 @@ struct Settings: Sendable, Hashable {
         // Works on bytes, because other spaces and line ends may be part of a folder's name.
         for line in text.utf8.split(whereSeparator: { $0 == 0x0a || $0 == 0x0d }) where line.first != UInt8(ascii: "#")
         {
-            let parts = line.split(separator: UInt8(ascii: "="), maxSplits: 1).map(Self.trimmed)
+            let parts = line.split(separator: UInt8(ascii: "="), maxSplits: 1).map {
+                String(Substring($0)).trimmingBlanks
+            }
             guard parts.count == 2, !parts[1].isEmpty else { continue }
             if let key = Key(rawValue: parts[0]) {
                 settings[key] = parts[1]
@@ -115,13 +118,6 @@ struct Settings: Sendable, Hashable {
     /// The name in the key of a base's line; nil for any other key.
     static func baseName(_ key: String) -> String? {
         key.hasPrefix(basePrefix) ? String(key.dropFirst(basePrefix.count)) : nil
-    }
-
-    private static func trimmed(_ text: Substring.UTF8View) -> String {
-        let isBlank: (UInt8) -> Bool = { $0 == 0x20 || $0 == 0x09 }
-        guard let start = text.firstIndex(where: { !isBlank($0) }), let end = text.lastIndex(where: { !isBlank($0) })
-        else { return "" }
-        return String(Substring(text[start...end]))
     }
 
     var text: String {

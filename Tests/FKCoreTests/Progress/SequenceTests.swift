@@ -284,7 +284,7 @@ struct SequenceTests {
 }
 
 extension Engine {
-    fileprivate var waitCount: Int { reporter.observers.waitCount }
+    fileprivate var waitCount: Int { reporter.observers.waits.count }
     fileprivate var listeners: (infos: Int, barrels: Int, attempts: Int) {
         (
             reporter.observers.tasks.count, reporter.observers.barrels.count, reporter.observers.attempts.count

@@ -60,6 +60,23 @@ final class RegisteredPrograms {
         return "\(name) removed"
     }
 
+    /// Seconds for which closing waits for programs of the download stage.
+    private static let patience: Duration = .seconds(30)
+
+    /// Programs receive every change of state, including the last ones before the end of a command.
+    func finish(
+        _ callbacks: CallbackQueue, _ executor: EngineExecutor, isolation: isolated (any Actor)? = #isolation
+    ) async {
+        let lines = chains.programLines
+        guard !lines.isEmpty else { return }
+        await callbacks.drained()
+        await withTaskGroup(of: Void.self) { group in
+            for line in lines { group.addTask { await line.finish(patience: Self.patience) } }
+        }
+        // What they reported is on its way to the engine's thread.
+        await withCheckedContinuation { continuation in executor.run { continuation.resume() } }
+    }
+
     /// Takes the programs out of the chains, which may be those of another engine next.
     func close() { unregister { _ in true } }
 
@@ -87,5 +104,20 @@ final class RegisteredPrograms {
             }
         }
         registered.removeAll { isUnwanted($0.program) }
+    }
+}
+
+extension MiddlewareChains {
+    /// The running programs of the download stage.
+    fileprivate var programLines: [ProgramLine] { download.ordered.compactMap { ($0 as? ProgramMiddleware)?.line } }
+
+    /// Kills the programs of the download stage after one more second.
+    func hurryPrograms() {
+        let lines = programLines
+        guard !lines.isEmpty else { return }
+        Task.detached {
+            try? await Task.sleep(for: .seconds(1))
+            lines.forEach { $0.stop() }
+        }
     }
 }

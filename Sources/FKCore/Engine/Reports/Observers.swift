@@ -115,15 +115,6 @@ package final class Observers: @unchecked Sendable {
         }
     }
 
-    /// A caller that waits until all of its tasks have settled, or until no task can run. Callers that wait for a single task
-    /// are stored by task, because an application may have one for each task, and looking each of them up must not be slow.
-    struct Wait {
-        let number: UInt64
-        /// The tasks that have not settled; nil for a wait until no task can run.
-        var open: Set<TaskID>?
-        let continuation: CheckedContinuation<Void, Never>
-    }
-
     /// Creates an empty list.
     package init() {}
 
@@ -140,10 +131,8 @@ package final class Observers: @unchecked Sendable {
     private var drained: [UInt64: @Sendable () -> Void] = [:]
     /// The closures that end sequences, by the numbers of their listeners.
     private var ends: [UInt64: @Sendable () -> Void] = [:]
-    private var waits: [Wait] = []
-    /// The callers that wait for one task, by their numbers.
-    private var waitsForOne: [TaskID: [UInt64: CheckedContinuation<Void, Never>]] = [:]
-    private var tasksOfWaits: [UInt64: TaskID] = [:]
+    /// The callers that wait.
+    package var waits = TaskWaits()
 
     /// True if there are listeners for the polled callbacks.
     var wantsReports: Bool { !tasks.isEmpty || !barrels.isEmpty || !attempts.isEmpty }
@@ -155,11 +144,8 @@ package final class Observers: @unchecked Sendable {
 
     /// True if nobody listens or waits.
     package var isEmpty: Bool {
-        !wantsReports && states.isEmpty && owners.isEmpty && drained.isEmpty && ends.isEmpty && waitCount == 0
+        !wantsReports && states.isEmpty && owners.isEmpty && drained.isEmpty && ends.isEmpty && waits.count == 0
     }
-
-    /// The number of callers that wait.
-    var waitCount: Int { waits.count + tasksOfWaits.count }
 
     /// True if a listener follows this target.
     package func follows(_ target: Target) -> Bool {
@@ -327,68 +313,16 @@ package final class Observers: @unchecked Sendable {
     ///
     /// - Returns: as `removeAll`.
     package func finish() -> [@Sendable () -> Void] {
-        endAllWaits()
+        waits.endAll()
         let bodies = Array(ends.values)
         (tasks, targets, barrels, attempts) = ([:], [:], [], [])
         (states, whenMissed, owners, drained, ends) = ([:], [:], [:], [:], [:])
         return bodies
     }
 
-    /// Ends all waits. Those that waited ask again.
-    package func endAllWaits() {
-        waits.forEach { $0.continuation.resume() }
-        waitsForOne.values.forEach { $0.values.forEach { $0.resume() } }
-        (waits, waitsForOne, tasksOfWaits) = ([], [:], [:])
-    }
-
-    // MARK: Waiting
-
-    /// The tasks that callers wait for.
-    package var waitedFor: Set<TaskID> { waits.reduce(into: Set(waitsForOne.keys)) { $0.formUnion($1.open ?? []) } }
-
-    /// Adds a waiting caller.
-    ///
-    /// - Parameters:
-    ///   - ids: at least one task; nil waits until no task can run any more.
-    ///   - number: the number for `endWait`.
-    package func wait(for ids: [TaskID]?, _ number: UInt64, _ continuation: CheckedContinuation<Void, Never>) {
-        if let ids, let id = ids.first, ids.count == 1 {
-            waitsForOne[id, default: [:]][number] = continuation
-            tasksOfWaits[number] = id
-        } else {
-            waits.append(Wait(number: number, open: ids.map { Set($0) }, continuation: continuation))
-        }
-    }
-
-    /// Ends the wait of a caller.
-    package func endWait(_ number: UInt64) {
-        guard let id = tasksOfWaits.removeValue(forKey: number) else { return endWaits { $0.number == number } }
-        waitsForOne[id]?.removeValue(forKey: number)?.resume()
-        if waitsForOne[id]?.isEmpty == true { waitsForOne[id] = nil }
-    }
-
-    package func settled(_ id: TaskID) {
-        for (number, continuation) in waitsForOne.removeValue(forKey: id) ?? [:] {
-            tasksOfWaits[number] = nil
-            continuation.resume()
-        }
-        guard !waits.isEmpty else { return }
-        for index in waits.indices { waits[index].open?.remove(id) }
-        endWaits { $0.open?.isEmpty == true }
-    }
-
     /// Ends the waits for an empty queue. Returns the listeners to call.
     package func queueDrained() -> [@Sendable () -> Void] {
-        endDrainedWaits()
+        waits.endDrained()
         return Array(drained.values)
-    }
-
-    /// Ends the waits for an empty queue.
-    package func endDrainedWaits() { endWaits { $0.open == nil } }
-
-    private func endWaits(where isOver: (Wait) -> Bool) {
-        guard waits.contains(where: isOver) else { return }
-        for wait in waits where isOver(wait) { wait.continuation.resume() }
-        waits.removeAll(where: isOver)
     }
 }

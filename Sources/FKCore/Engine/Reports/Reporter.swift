@@ -107,7 +107,7 @@ final class Reporter {
     /// Counts a queued task whose info file has disappeared as gone.
     func lost(_ id: TaskID, group: Int32) {
         count(group, open: -1)
-        observers.settled(id)
+        observers.waits.settled(id)
     }
 
     // MARK: Changes
@@ -130,7 +130,7 @@ final class Reporter {
         if !observers.states.isEmpty { observers.tell(info(entry)) }
         if changes.isOpen { changes.append(.state(info(entry))) }
         if entry.record.state.isSettled {
-            observers.settled(entry.id)
+            observers.waits.settled(entry.id)
             endSequences(of: entry)
         }
         if entry.record.state == .action {

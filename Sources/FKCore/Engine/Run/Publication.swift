@@ -219,9 +219,7 @@ final class Publication {
     /// the task is complete.
     ///
     /// - Returns: false if the file with that name is not such a file.
-    private func takeBack(
-        _ name: String
-    ) throws(DownloadError) -> Bool {
+    private func takeBack(_ name: String) throws(DownloadError) -> Bool {
         guard folder.isLeftover(name, of: entry.id, book.owner, before: BootID.began) else { return false }
         _ = try entry.setAside(name, in: folder, folder.status(of: name).map { FileIdentity($0) }, book) {
             FileNameRules.oldName(for: name, id: entry.id, number: $0)
@@ -339,17 +337,11 @@ final class Publication {
         if run.stop == nil || !isSamePath || file?.inode == old?.inode { entry.record.identify(file) }
         let left = response.leftBehind.map(\.path).compactMap { other -> SetAsideFile? in
             guard !FileNames.isOneName(path, other), let there = FileIdentity(path: other) else { return nil }
-            let left = SetAsideFile(path: other, written: there)
-            if FileNames.areOfOneFile(path, other) { return left }
-            if oldPath?.isExactly(other) == true {
-                if old.map({ there.inode == $0.inode && there.isOne(with: $0) != false }) ?? true { return left }
-                book.problems.append(
-                    "\(other) stays: it is another file than the one that was moved to \(path).", code: .fileExists)
-                return nil
-            }
-            if [old?.length, file?.length].contains(there.length) { return left }
-            book.problems.append(
-                "\(other) stays: it is no copy of \(path), because their lengths differ.", code: .fileExists)
+            let reason =
+                FileNames.areOfOneFile(path, other)
+                ? nil : there.staysBehind(oldPath?.isExactly(other) == true, old, now: file, at: path)
+            guard let reason else { return SetAsideFile(path: other, written: there) }
+            book.problems.append("\(other) stays: \(reason).", code: .fileExists)
             return nil
         }
         entry.leaveBehind(left)

@@ -10,12 +10,14 @@ final class SyncService {
 
     private let book: TaskBook
     private let schedule: Schedule
+    private let diskWork: DispatchQueue
     /// When the engine was created, in nanoseconds of its clock.
     private let opened: Int64
     private var backlog = SyncBacklog()
 
-    init(_ book: TaskBook, _ schedule: Schedule) {
+    init(_ book: TaskBook, _ schedule: Schedule, _ diskWork: DispatchQueue) {
         self.book = book
+        self.diskWork = diskWork
         self.schedule = schedule
         opened = schedule.clock.now
     }
@@ -38,11 +40,21 @@ final class SyncService {
         schedule.clock.now - opened >= Self.longRun ? backlog.takeAll() : []
     }
 
+    /// Syncs files on another thread, and records it.
+    func perform(_ files: [SyncBacklog.File], isolation: isolated (any Actor)? = #isolation) async {
+        if files.isEmpty { return }
+        let synced = await withCheckedContinuation { continuation in
+            diskWork.async { continuation.resume(returning: Self.synchronize(files)) }
+        }
+        synced.forEach(noteSynced)
+        files.forEach(release)
+    }
+
     /// Syncs files and then their folders. It ignores files that are missing, that are not as their task left them, or that cannot
     /// be synced. Safe from any thread.
     ///
     /// - Returns: the synced files.
-    static func synchronize(_ files: [SyncBacklog.File]) -> [SyncBacklog.File] {
+    private static func synchronize(_ files: [SyncBacklog.File]) -> [SyncBacklog.File] {
         var synced = ExactMap<[SyncBacklog.File]>()
         for file in files {
             let descriptor = open(file.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
@@ -65,7 +77,7 @@ final class SyncService {
     }
 
     /// Records that a file is synced.
-    func noteSynced(_ file: SyncBacklog.File) {
+    private func noteSynced(_ file: SyncBacklog.File) {
         guard let entry = try? book.find(file.id), entry.record.state == .complete, entry.run == nil,
             entry.record.path?.isExactly(file.path) == true, entry.record.synced != true
         else { return }
@@ -75,7 +87,7 @@ final class SyncService {
     }
 
     /// A file was synced, or is not synced any more.
-    func release(_ file: SyncBacklog.File) {
+    private func release(_ file: SyncBacklog.File) {
         guard let entry = book[file.id] else { return }
         entry.awaitsSync = false
         book.retire(entry)

@@ -318,14 +318,7 @@ final class TaskRun {
     var transfer: Transfer? { if case .transferring(let transfer) = phase { transfer } else { nil } }
 
     /// The live counters; nil while no part file is open.
-    var counters: LiveCounters? {
-        switch phase {
-        case .transferring(let transfer): transfer.part.counters
-        case .verifying(let verification): verification.transfer.part.counters
-        case .publishing(let publication): publication.part.counters
-        case .preparing, .deciding, .ended: nil
-        }
-    }
+    var counters: LiveCounters? { part?.counters }
 
     /// The open part file; nil while there is none.
     var part: OpenPart? {

@@ -127,7 +127,7 @@ package struct ReadyQueue: Sendable {
         let index = slots.insert(slot, for: element.id)
         if element.priority != 0 { priorities.insert(Priority(value: element.priority), for: element.id) }
         hosts[Int(host)].tasks.append(index)
-        siftTaskUp(host, from: hosts[Int(host)].tasks.count - 1)
+        settle(hosts[Int(host)].tasks.count - 1, in: .tasks(host))
         rank(host)
     }
 
@@ -164,7 +164,7 @@ package struct ReadyQueue: Sendable {
         for host in ranked {
             hosts[Int(host)].place = -1
             for start in stride(from: hosts[Int(host)].tasks.count / 2, through: 0, by: -1) {
-                siftTaskDown(host, from: start)
+                sink(start, in: .tasks(host))
             }
         }
         for host in ranked { rank(host) }
@@ -182,8 +182,7 @@ package struct ReadyQueue: Sendable {
         if last != index {
             hosts[Int(host)].tasks[place] = last
             slots.update(last) { $0.place = slot.place }
-            siftTaskUp(host, from: place)
-            siftTaskDown(host, from: Int(self.slot(last).place))
+            settle(place, in: .tasks(host))
         }
         if element.priority != 0 { priorities.remove(index) }
         slots.remove(index)
@@ -236,43 +235,7 @@ package struct ReadyQueue: Sendable {
         return slots.id(of: left) < slots.id(of: right)
     }
 
-    // MARK: Heap of a host's tasks
-
-    private mutating func siftTaskUp(_ host: Int32, from start: Int) {
-        var child = start
-        while child > 0 {
-            let parent = (child - 1) / 2
-            guard isBefore(hosts[Int(host)].tasks[child], hosts[Int(host)].tasks[parent]) else { return }
-            swapTasks(host, child, parent)
-            child = parent
-        }
-    }
-
-    private mutating func siftTaskDown(_ host: Int32, from start: Int) {
-        var parent = start
-        while let best = bestChild(of: parent, host) {
-            swapTasks(host, parent, best)
-            parent = best
-        }
-    }
-
-    /// The position of the better child of a task; nil if no child is better than the task.
-    private func bestChild(of parent: Int, _ host: Int32) -> Int? {
-        let tasks = hosts[Int(host)].tasks
-        var best = parent
-        for child in 2 * parent + 1..<max(2 * parent + 1, min(2 * parent + 3, tasks.count)) {
-            if isBefore(tasks[child], tasks[best]) { best = child }
-        }
-        return best == parent ? nil : best
-    }
-
-    private mutating func swapTasks(_ host: Int32, _ a: Int, _ b: Int) {
-        hosts[Int(host)].tasks.swapAt(a, b)
-        slots.update(hosts[Int(host)].tasks[a]) { $0.place = Int32(a) }
-        slots.update(hosts[Int(host)].tasks[b]) { $0.place = Int32(b) }
-    }
-
-    // MARK: Heap of hosts
+    // MARK: Hosts
 
     /// Moves a host to the position of its best task.
     private mutating func rank(_ host: Int32) {
@@ -280,8 +243,7 @@ package struct ReadyQueue: Sendable {
             hosts[Int(host)].place = Int32(ranking.count)
             ranking.append(host)
         }
-        siftHostUp(from: Int(hosts[Int(host)].place))
-        siftHostDown(from: Int(hosts[Int(host)].place))
+        settle(Int(hosts[Int(host)].place), in: .hosts)
     }
 
     private mutating func unrank(_ host: Int32) {
@@ -293,37 +255,42 @@ package struct ReadyQueue: Sendable {
         ranking[place] = last
         hosts[Int(last)].place = Int32(place)
         // Only hosts with tasks are ranked, so every pair can be compared.
-        siftHostUp(from: place)
-        siftHostDown(from: Int(hosts[Int(last)].place))
+        settle(place, in: .hosts)
+    }
+}
+
+extension ReadyQueue: Heaps {
+    enum Heap {
+        /// The hosts by their best tasks.
+        case hosts
+        /// The tasks of a host.
+        case tasks(Int32)
     }
 
-    private func isHostBefore(_ a: Int, _ b: Int) -> Bool {
-        isBefore(hosts[Int(ranking[a])].tasks[0], hosts[Int(ranking[b])].tasks[0])
-    }
-
-    private mutating func siftHostUp(from start: Int) {
-        var child = start
-        while child > 0, isHostBefore(child, (child - 1) / 2) {
-            swapHosts(child, (child - 1) / 2)
-            child = (child - 1) / 2
+    func count(of heap: Heap) -> Int {
+        switch heap {
+        case .hosts: ranking.count
+        case .tasks(let host): hosts[Int(host)].tasks.count
         }
     }
 
-    private mutating func siftHostDown(from start: Int) {
-        var parent = start
-        while true {
-            var best = parent
-            if 2 * parent + 1 < ranking.count, isHostBefore(2 * parent + 1, best) { best = 2 * parent + 1 }
-            if 2 * parent + 2 < ranking.count, isHostBefore(2 * parent + 2, best) { best = 2 * parent + 2 }
-            if best == parent { return }
-            swapHosts(parent, best)
-            parent = best
+    func isBefore(_ a: Int, _ b: Int, in heap: Heap) -> Bool {
+        switch heap {
+        case .hosts: isBefore(hosts[Int(ranking[a])].tasks[0], hosts[Int(ranking[b])].tasks[0])
+        case .tasks(let host): isBefore(hosts[Int(host)].tasks[a], hosts[Int(host)].tasks[b])
         }
     }
 
-    private mutating func swapHosts(_ a: Int, _ b: Int) {
-        ranking.swapAt(a, b)
-        hosts[Int(ranking[a])].place = Int32(a)
-        hosts[Int(ranking[b])].place = Int32(b)
+    mutating func swap(_ a: Int, _ b: Int, in heap: Heap) {
+        switch heap {
+        case .hosts:
+            ranking.swapAt(a, b)
+            hosts[Int(ranking[a])].place = Int32(a)
+            hosts[Int(ranking[b])].place = Int32(b)
+        case .tasks(let host):
+            hosts[Int(host)].tasks.swapAt(a, b)
+            slots.update(hosts[Int(host)].tasks[a]) { $0.place = Int32(a) }
+            slots.update(hosts[Int(host)].tasks[b]) { $0.place = Int32(b) }
+        }
     }
 }

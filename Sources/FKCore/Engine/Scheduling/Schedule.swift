@@ -77,6 +77,15 @@ final class Schedule {
         hosts.policies = HostPolicies(configure.hosts + policies)
     }
 
+    /// Applies the policies that another process has written since. An unreadable file leaves them as they are.
+    ///
+    /// - Returns: false if there are no others.
+    func hasNewPolicies(in workPath: WorkPath) -> Bool {
+        guard let policies = try? HostPolicyFile.read(in: workPath), policies != storedPolicies else { return false }
+        use(policies)
+        return true
+    }
+
     // MARK: Waiting
 
     /// Adds an idle task to the ready queue, or to the wakes if its retry is not due.

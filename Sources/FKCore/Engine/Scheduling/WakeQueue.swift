@@ -32,11 +32,11 @@ package struct WakeQueue: Sendable {
     package mutating func push(_ id: TaskID, due: Int64) {
         if let place = places[id] {
             heap[Int(place)].due = due
-            settle(Int(place))
+            settle(Int(place), in: ())
         } else {
             heap.append(Entry(due: due, id: id))
             places[id] = Int32(heap.count - 1)
-            settle(heap.count - 1)
+            settle(heap.count - 1, in: ())
         }
     }
 
@@ -48,7 +48,7 @@ package struct WakeQueue: Sendable {
         if place < heap.count {
             heap[place] = last
             places[last.id] = Int32(place)
-            settle(place)
+            settle(place, in: ())
         }
         return true
     }
@@ -62,28 +62,16 @@ package struct WakeQueue: Sendable {
         }
         return result
     }
+}
 
-    private func isBefore(_ a: Int, _ b: Int) -> Bool {
+extension WakeQueue: Heaps {
+    func count(of heap: Void) -> Int { self.heap.count }
+
+    func isBefore(_ a: Int, _ b: Int, in _: Void) -> Bool {
         heap[a].due != heap[b].due ? heap[a].due < heap[b].due : heap[a].id < heap[b].id
     }
 
-    private mutating func settle(_ start: Int) {
-        var place = start
-        while place > 0, isBefore(place, (place - 1) / 2) {
-            swap(place, (place - 1) / 2)
-            place = (place - 1) / 2
-        }
-        while true {
-            var best = place
-            if 2 * place + 1 < heap.count, isBefore(2 * place + 1, best) { best = 2 * place + 1 }
-            if 2 * place + 2 < heap.count, isBefore(2 * place + 2, best) { best = 2 * place + 2 }
-            if best == place { return }
-            swap(place, best)
-            place = best
-        }
-    }
-
-    private mutating func swap(_ a: Int, _ b: Int) {
+    mutating func swap(_ a: Int, _ b: Int, in _: Void) {
         heap.swapAt(a, b)
         places[heap[a].id] = Int32(a)
         places[heap[b].id] = Int32(b)

@@ -115,10 +115,8 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
     /// True once the transport has announced a wait, so it announces every one and bytes may be gathered until then.
     private var isToldOfWaits = false
 
-    /// Set if the head had an error status. The body then only explains it.
-    private var refusal: DownloadError?
-    private var errorBody: [UInt8] = []
-    private static let maxErrorBody = 512
+    /// Set if the head had an error status.
+    private var refusal: RefusedAnswer?
     private let gateIsOpen = Atomic<Bool>(false)
     private let limit = Atomic<Int64>(.max)
     private let onGate: @Sendable (RangeReceiver) -> Void
@@ -175,8 +173,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
             outcome = .askAgain(again)
             throw Self.stopped
         case .refuse(let error) where error.code == .httpStatus:
-            // The start of the body often gives the reason. It is never written to the part file.
-            refusal = error
+            refusal = RefusedAnswer(error)
         case .refuse(let error):
             throw error
         }
@@ -223,10 +220,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
     }
 
     func transport(didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict {
-        if let refusal {
-            errorBody.append(contentsOf: bytes.prefix(Self.maxErrorBody - errorBody.count))
-            return errorBody.count < Self.maxErrorBody ? .consumed : .fail(refusal)
-        }
+        if let verdict = refusal?.take(bytes) { return verdict }
         if let verdict = compare(bytes) { return verdict }
         guard gateIsOpen.load(ordering: .acquiring) else { return .pause(nil) }
         if let seconds = plan.limits.take(bytes.count, now: plan.clock.now) {
@@ -333,12 +327,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
     }
 
     func transportDidFinish(_ result: Result<TransportSummary, DownloadError>) {
-        if var refusal {
-            // A body with a content coding is not readable text.
-            if head?.contentCoding != nil, String(validating: errorBody, as: UTF8.self) == nil { errorBody = [] }
-            refusal.underlying = ErrorPage.text(errorBody).map { plan.echo.mask($0, url: head?.url) }
-            outcome = .ended(.failure(refusal))
-        }
+        if let refusal { outcome = .ended(.failure(refusal.explained(by: head, plan.echo))) }
         // The bytes that arrived before the end count, whatever the end is.
         let last = writeGathered()
         if outcome == nil {

@@ -3,6 +3,13 @@ import Foundation
 
 /// Tasks that are not complete at their deadline (`TaskOptions.deadline`).
 extension TaskControl {
+    /// Queues a task whose retry has become due.
+    func wake(_ id: TaskID) {
+        guard let entry = book[id], entry.record.state == .idle else { return }
+        entry.record.stopWaiting()
+        schedule.enqueue(entry, host: book.site(of: entry.nextURL))
+    }
+
     /// Fails a task whose deadline has passed. A suspended task stays suspended, and fails when it is about to start.
     package func expire(_ id: TaskID) {
         guard let entry = book[id] ?? book.unrest(id), entry.verbState == .idle || entry.verbState == .action else {

@@ -36,6 +36,14 @@ package final class TaskControl {
     /// True if the caller is a middleware that a run waits for. It must not wait for that run.
     var isInChain: Bool { MiddlewareCall.isInside(engine, .chain) }
 
+    /// A program was told of a change of state.
+    func noteProgram(_ name: String, _ id: TaskID, _ state: DownloadState, _ error: DownloadError?) {
+        guard !ownership.isClosed, let entry = try? book.find(id) else { return }
+        entry.noteDecision(of: name, error?.message ?? HistoryLine.told + state.rawValue, at: clock.date)
+        if let error { book.problems.append(error) }
+        book.write(entry)
+    }
+
     // MARK: The queue
 
     /// Lets the selected tasks start in this engine.

@@ -1,0 +1,32 @@
+import FKMiddleware
+
+/// The tasks that another process runs, or will try again.
+struct ActiveTasks {
+    /// The running tasks, in the order in which their attempts began if it is known.
+    private(set) var running: [TaskID] = []
+    private(set) var retrying: Set<TaskID> = []
+    /// The tasks whose attempt has begun and not ended, with the masked URL of the attempt.
+    private(set) var attempts: [TaskID: String] = [:]
+
+    /// Takes a change of state.
+    mutating func take(_ info: DownloadInfo) {
+        running.removeAll { $0 == info.id }
+        retrying.remove(info.id)
+        note([info])
+    }
+
+    mutating func take(_ info: AttemptInfo) {
+        attempts[info.id] = if case .began = info.phase { info.url } else { nil }
+    }
+
+    /// Takes what the info files say now.
+    mutating func note(_ infos: [DownloadInfo]) {
+        for info in infos {
+            if info.state == .action, !running.contains(info.id) { running.append(info.id) }
+            if info.state == .idle, info.error != nil { retrying.insert(info.id) }
+        }
+    }
+
+    /// What ran at a former owner may not run now.
+    mutating func forgetRunning() { (running, attempts) = ([], [:]) }
+}
