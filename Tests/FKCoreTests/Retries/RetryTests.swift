@@ -125,6 +125,8 @@ struct RetryTests {
         }
         let id = try await bench.add("a")
         await bench.reached("a", .idle, times: 2)
+        // The wake-up is set after the report.
+        await bench.sync()
         bench.clock.setDate(bench.clock.date + shift)
         await bench.advance(1)
         #expect(await bench.finished(id)?.state == .complete)
