@@ -67,7 +67,7 @@ final class Follower {
 
     private func take(_ change: Change) {
         switch change {
-        case .state(let info): take(info)
+        case .state(let info): take(speeds.latest(info))
         case .attempt(let info, let url):
             active.take(info)
             observers.tell(info, url: url)

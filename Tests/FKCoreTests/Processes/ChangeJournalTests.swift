@@ -22,6 +22,25 @@ struct ChangeJournalTests {
         return .state(DownloadInfo(id: task.id, url: task.url, state: state))
     }
 
+    @Test("a change that is older than the info file does not set the progress back")
+    func olderChange() {
+        func info(_ received: Int64, attempt: Int, _ state: DownloadState = .action) -> DownloadInfo {
+            var info = DownloadInfo(
+                id: TaskID(url: "http://h.example/a"), url: "http://h.example/a", state: state,
+                count: ByteCount(received: received))
+            info.attempts = attempt
+            return info
+        }
+        var speeds = FollowedSpeeds()
+        #expect(speeds.latest(info(2, attempt: 1)).count.received == 2)
+        _ = speeds.measured(info(5, attempt: 1))
+        #expect(speeds.latest(info(2, attempt: 1)).count.received == 5)
+        #expect(speeds.latest(info(9, attempt: 1)).count.received == 9)
+        // Another attempt may have started the file again, and a settled task has its last count.
+        #expect(speeds.latest(info(2, attempt: 2)).count.received == 2)
+        #expect(speeds.latest(info(2, attempt: 1, .suspend)).count.received == 2)
+    }
+
     @Test("a reader gets the changes in order, each once, and the first look counts as a gap")
     func order() throws {
         let journal = ChangeJournal(workPath)
