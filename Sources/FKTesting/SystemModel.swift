@@ -293,7 +293,11 @@
                 }
                 report(.finished(piece.key, head, file: body))
             } else {
-                let error = DownloadError(.connectionLost, "The system has ended the download.", isRetryable: true)
+                // The shell's code for a program that is not there.
+                let error =
+                    code == "127"
+                    ? DownloadError(.invalidArgument, "The model of a system needs the program curl: install it.")
+                    : DownloadError(.connectionLost, "The system has ended the download.", isRetryable: true)
                 report(.failed(piece.key, error))
             }
             spool.remove(piece)
