@@ -36,7 +36,7 @@ package final class TaskControl {
     /// True if the caller is a middleware that a run waits for. It must not wait for that run.
     var isInChain: Bool { MiddlewareCall.isInside(engine, .chain) }
 
-    /// A program was told of a change of state.
+    /// Adds to the history that a program of the download stage has received a change of state, or why it has not.
     func noteProgram(_ name: String, _ id: TaskID, _ state: DownloadState, _ error: DownloadError?) {
         guard !ownership.isClosed, let entry = try? book.find(id) else { return }
         entry.noteDecision(of: name, error?.message ?? HistoryLine.told + state.rawValue, at: clock.date)
