@@ -10,7 +10,9 @@ SWIFTFLAGS ?=
 ifeq ($(shell uname -s),Linux)
 # lld, because the default linker warns about the toolchain's own libraries.
 # No folder beside the program is searched for libraries: it needs none, and looking takes time at every start.
-RELEASE := -c release --static-swift-stdlib --disable-local-rpath -Xswiftc -use-ld=lld -Xlinker -s
+RELEASE := -c release --static-swift-stdlib --disable-local-rpath -Xswiftc -use-ld=lld -Xswiftc -Xfrontend -Xswiftc -function-sections
+# The functions that usual commands execute stand side by side (`make order`), so that the others are not brought into memory.
+LINKED := -Xlinker -s -Xlinker --symbol-ordering-file=$(CURDIR)/Packaging/order/functions -Xlinker --no-warn-symbol-ordering
 else
 RELEASE := -c release
 endif
@@ -34,11 +36,17 @@ export SOURCE_DATE_EPOCH ?= $(shell date -u -d "$$(sed -n 's/.*static let date =
 # So many tests at once and no more: 600 at once make each of them slow enough on a busy machine to meet its time limit.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 24
 
-.PHONY: help build demo test test-page test-threads test-addresses fuzz bench torture examples lint format install uninstall clean \
+.PHONY: help build order demo test test-page test-threads test-addresses fuzz bench torture examples lint format install uninstall clean \
   deb dist test-deb test-dist test-package test-cluster docs api
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
+
+order: ## record which functions usual commands execute, after large changes (as a contributor): Packaging/order/functions
+	@.ci/needs build order
+	@SWIFT="$(SWIFT)" Packaging/icu/build $(dir $(ICU))
+	$(SWIFT) build $(RELEASE) $$(cat $(ICU)) $(SWIFTFLAGS) -Xlinker -Map=.build/order.map -Xlinker --no-demangle --product fk
+	Packaging/order/record $(BIN) .build/order.map
 
 demo: build ## build the release and show all of it on this machine
 	$(BIN) demo $(DEMOFLAGS)
@@ -46,8 +54,8 @@ demo: build ## build the release and show all of it on this machine
 build: ## build the release: .build/release/fk and fk-rpc
 	@.ci/needs build
 	@SWIFT="$(SWIFT)" Packaging/icu/build $(dir $(ICU))
-	$(SWIFT) build $(RELEASE) $$(cat $(ICU)) $(SWIFTFLAGS) --product fk
-	$(SWIFT) build $(RELEASE) $$(cat $(ICU)) $(SWIFTFLAGS) --product fk-rpc
+	$(SWIFT) build $(RELEASE) $(LINKED) $$(cat $(ICU)) $(SWIFTFLAGS) --product fk
+	$(SWIFT) build $(RELEASE) $(LINKED) $$(cat $(ICU)) $(SWIFTFLAGS) --product fk-rpc
 
 # The fuzz tests come last and alone: they use all processors, and tests of terminals and time-outs would wait for them.
 test: ## install what the tests need and run them
@@ -85,7 +93,7 @@ bench: build ## compare with curl, aria2, wget2 and axel on this machine; writes
 
 torture: build ## kill fk at every call, cut its power, let its calls fail: an hour; TORTUREFLAGS=--quick: three minutes
 	@.ci/needs torture
-	$(SWIFT) build $(RELEASE) $$(cat $(ICU)) $(SWIFTFLAGS) --product CustomMiddleware
+	$(SWIFT) build $(RELEASE) $(LINKED) $$(cat $(ICU)) $(SWIFTFLAGS) --product CustomMiddleware
 	Tests/Torture/run $(TORTUREFLAGS) $(BIN)
 
 examples: ## build and run every example

@@ -118,6 +118,10 @@ static inline ssize_t fk_get_attribute(int file, const char *name, void *value, 
     return fgetxattr(file, name, value, size, 0, 0);
 }
 static inline int fk_remove_attribute(int file, const char *name) { return fremovexattr(file, name, 0); }
+/* The same by a path, without following a symlink. */
+static inline ssize_t fk_get_path_attribute(const char *path, const char *name, void *value, size_t size) {
+    return getxattr(path, name, value, size, 0, XATTR_NOFOLLOW);
+}
 #else
 static inline int fk_set_attribute(int file, const char *name, const void *value, size_t size) {
     return fsetxattr(file, name, value, size, 0);
@@ -126,6 +130,9 @@ static inline ssize_t fk_get_attribute(int file, const char *name, void *value, 
     return fgetxattr(file, name, value, size);
 }
 static inline int fk_remove_attribute(int file, const char *name) { return fremovexattr(file, name); }
+static inline ssize_t fk_get_path_attribute(const char *path, const char *name, void *value, size_t size) {
+    return lgetxattr(path, name, value, size);
+}
 #endif
 
 #include <fcntl.h>

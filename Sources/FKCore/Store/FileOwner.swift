@@ -103,20 +103,20 @@ package struct FileOwner: Sendable {
 
     func proves(_ mark: Mark, _ file: FileIdentity, _ id: TaskID) -> Bool { provenTask(mark, file) == id.short }
 
-    static func mark(of path: String) -> Mark { withFile(path) { read($0, nameText) } ?? .unknown }
+    static func mark(of path: String) -> Mark {
+        read { fk_get_path_attribute(path, pointer(nameText), $0.baseAddress, $0.count) }
+    }
 
     /// Removes the mark of a file.
-    package static func clear(_ path: String) { _ = withFile(path) { clear($0) } }
+    package static func clear(_ path: String) {
+        let file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+        guard file >= 0 else { return }
+        defer { close(file) }
+        clear(file)
+    }
 
     /// The same for an open file.
     package static func clear(_ file: Int32) { _ = fk_remove_attribute(file, pointer(nameText)) }
-
-    private static func withFile<Result>(_ path: String, _ body: (Int32) -> Result) -> Result? {
-        let file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
-        guard file >= 0 else { return nil }
-        defer { close(file) }
-        return body(file)
-    }
 
     private static func pointer(_ name: StaticString) -> UnsafePointer<CChar> {
         UnsafeRawPointer(name.utf8Start).assumingMemoryBound(to: CChar.self)
@@ -128,8 +128,12 @@ package struct FileOwner: Sendable {
     }
 
     private static func read(_ file: Int32, _ name: StaticString) -> Mark {
+        read { fk_get_attribute(file, pointer(name), $0.baseAddress, $0.count) }
+    }
+
+    private static func read(_ get: (UnsafeMutableRawBufferPointer) -> Int) -> Mark {
         withUnsafeTemporaryAllocation(byteCount: room, alignment: 1) { buffer in
-            let count = fk_get_attribute(file, pointer(name), buffer.baseAddress, buffer.count)
+            let count = get(buffer)
             guard count >= 0 else { return errno == fk_no_attribute ? .none : .unknown }
             return .text(String(decoding: buffer.prefix(count), as: UTF8.self))
         }

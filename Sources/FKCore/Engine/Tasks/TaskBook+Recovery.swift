@@ -10,9 +10,8 @@ extension TaskBook {
     func recover(_ entry: TaskEntry) -> Bool {
         forgetLeftBehind(entry)
         entry.record.finishRename()
-        if entry.record.state == .complete, !entry.record.isRenameMissing, entry.record.removeSetAside() {
-            write(entry)
-        }
+        let isRenameMissing = entry.record.isRenameMissing
+        if entry.record.state == .complete, !isRenameMissing, entry.record.removeSetAside() { write(entry) }
         switch entry.record.state {
         case .action where entry.record.isPublished && !entry.isHandled(by: chains.response):
             entry.record.finish(received: entry.received, at: clock.date)
@@ -25,7 +24,7 @@ extension TaskBook {
             // The attempt has not failed. Its process ended.
             entry.record.interrupt()
             writeRecovered(entry)
-        case .complete where entry.record.isRenameMissing:
+        case .complete where isRenameMissing:
             // The record was written before the bytes were synced. After a power cut only synced bytes count.
             entry.record.unfinish()
             writeRecovered(entry)

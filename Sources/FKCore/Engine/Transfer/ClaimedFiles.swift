@@ -46,7 +46,8 @@ extension TaskRecord {
     /// finishes the work of a killed process.
     func finishRename() {
         guard let path, let part = partBesideFile else { return }
-        if FileNames.areOfOneFile(path, part) { unlink(part) }
+        // Nearly every part is gone: it is looked for first.
+        if FileNames.areOfOneFile(part, path) { unlink(part) }
     }
 
     /// Deletes the part file, and a copy of it. It does not create a missing folder.
