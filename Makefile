@@ -12,7 +12,7 @@ ifeq ($(shell uname -s),Linux)
 # No folder beside the program is searched for libraries: it needs none, and looking takes time at every start.
 RELEASE := -c release --static-swift-stdlib --disable-local-rpath -Xswiftc -use-ld=lld -Xswiftc -Xfrontend -Xswiftc -function-sections
 # The functions that usual commands execute stand side by side (`make order`), so that the others are not brought into memory.
-LINKED := -Xlinker -s -Xlinker --symbol-ordering-file=$(CURDIR)/Packaging/order/functions -Xlinker --no-warn-symbol-ordering
+LINKED := -Xlinker -s -Xlinker --symbol-ordering-file=Packaging/order/functions -Xlinker --no-warn-symbol-ordering
 else
 RELEASE := -c release
 endif
