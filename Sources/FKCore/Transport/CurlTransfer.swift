@@ -24,21 +24,15 @@
         private let turn: CurlTurn
         private var rules: RedirectRules
         private var collector: HeaderCollector
-        private var meter = BodyMeter()
-        private var framing: BodyFraming? { meter.framing }
+        private var end = BodyEnd()
+        private var framing: BodyFraming? { end.framing }
         private(set) var isConnected = false
         /// True if the transfer opens its own connection, even if others exist.
         var opensConnection = false
         /// True if the server has answered over HTTP/1, where a connection carries one transfer at a time.
         private(set) var isSerial = false
-        private var isHTTP2 = false
         private var watch: SilenceWatch
         private var redirectBody = 0
-        /// The last result of `fk_easy_saw_close_notify`. It is read only if the end of the body depends on it.
-        private var closeNotify: Int32 = -1
-        /// True once the server has said that it will close an HTTP/2 connection without an error (RFC 9113 section 6.8). It is
-        /// read only if the end of the body depends on it.
-        private var sawGoAway = false
         /// The local port of the connection: transfers with the same one share it. 0 before the request is sent.
         private(set) var localPort = 0
         /// The endpoint of the current connection: the server or a proxy.
@@ -101,12 +95,10 @@
             opensConnection = false
             next = nil
             collector = Self.collector(self.request.options)
-            meter = BodyMeter()
+            end = BodyEnd()
             isConnected = false
             redirectBody = 0
             watch = SilenceWatch(self.request.options)
-            closeNotify = -1
-            sawGoAway = false
             localPort = 0
             connected = nil
             easy.reset()
@@ -167,7 +159,7 @@
         private static let onProgress: fk_progress_callback = { context, _, _, _, _ in
             guard let context else { return 0 }
             let transfer = Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue()
-            transfer.closeNotify = fk_easy_saw_close_notify(transfer.easy.pointer)
+            transfer.end.closeNotify = fk_easy_saw_close_notify(transfer.easy.pointer)
             return 0
         }
 
@@ -175,7 +167,7 @@
             guard type == CURLINFO_TEXT, let bytes, let context else { return 0 }
             let text = String(decoding: UnsafeRawBufferPointer(start: bytes, count: count), as: UTF8.self)
             if text.contains("GOAWAY, error=0,") {
-                Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue().sawGoAway = true
+                Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue().end.sawGoAway = true
             }
             return 0
         }
@@ -206,10 +198,11 @@
                 return false
             case .head(let head):
                 touch()
-                meter.framing = head.framing
-                isHTTP2 = head.version == "2"
+                end.meter.framing = head.framing
+                end.isHTTP2 = head.version == "2"
+                // Both are asked for only if the end of the body depends on them.
                 if framing == .untilClose, current.isTLS { easy.set(CURLOPT_NOPROGRESS, false) }
-                if isStream { easy.set(CURLOPT_VERBOSE, true) }
+                if end.isStream { easy.set(CURLOPT_VERBOSE, true) }
                 return receive(head)
             }
         }
@@ -234,7 +227,7 @@
                 outcome = .failure(error)
                 return false
             }
-            guard !meter.endsHere || current.method == "HEAD" else {
+            guard !end.meter.endsHere || current.method == "HEAD" else {
                 outcome = .success(())
                 return false
             }
@@ -274,12 +267,12 @@
                 return redirectBody > Self.maxRedirectBody ? 0 : bytes.count
             }
             if bytes.isEmpty { return 0 }
-            let own = UnsafeRawBufferPointer(rebasing: bytes.prefix(meter.share(of: bytes.count)))
+            let own = UnsafeRawBufferPointer(rebasing: bytes.prefix(end.meter.share(of: bytes.count)))
             switch handler.transport(didReceive: own) {
             case .consumed:
-                meter.take(own.count)
+                end.meter.take(own.count)
                 turn.delivered(id)
-                guard meter.endsHere else { return bytes.count }
+                guard end.meter.endsHere else { return bytes.count }
                 outcome = .success(())
                 return 0
             case .pause(let time):
@@ -287,10 +280,10 @@
                 clock.note(deadline)
                 return Int(CURL_WRITEFUNC_PAUSE)
             case .enough:
-                meter.take(own.count)
+                end.meter.take(own.count)
                 outcome = .success(())
                 // At the exact end of the body the connection stays usable; anywhere else it is closed.
-                return framing == .length(meter.delivered) ? bytes.count : 0
+                return framing == .length(end.meter.delivered) ? bytes.count : 0
             case .fail(let error):
                 outcome = .failure(error)
                 return 0
@@ -301,26 +294,6 @@
 
         // MARK: The end
 
-        /// True for a body of HTTP/2 without a length: only END_STREAM ends it.
-        private var isStream: Bool { framing == .delimited && isHTTP2 }
-
-        /// How a body of HTTP/2 without a length has ended. libcurl before 8.1 also reports success if a frame breaks the
-        /// protocol (RFC 9113 section 5.4.1), and closes the connection.
-        ///
-        /// | connection | end |
-        /// | --- | --- |
-        /// | kept for other transfers | END_STREAM |
-        /// | closed after a GOAWAY without an error | not known |
-        /// | in use by another transfer, so that nothing tells whether it will be kept | not known |
-        /// | closed | broken |
-        enum StreamEnd { case proven, unknown, broken }
-
-        /// How the body has ended. To be called after libcurl has reported success.
-        private func streamEnd(isShared: Bool) -> StreamEnd {
-            if fk_easy_keeps_connection(easy.pointer) != 0 { return .proven }
-            return sawGoAway || isShared ? .unknown : .broken
-        }
-
         /// The result, after libcurl has ended with `code`.
         ///
         /// - Parameter isShared: true if another running transfer uses the same connection.
@@ -329,39 +302,23 @@
         ) -> Result<TransportSummary, DownloadError> {
             switch outcome {
             case .failure(let error): return .failure(error)
-            case .success: return .success(summary)
+            case .success:
+                return .success(
+                    TransportSummary(
+                        bodyBytes: end.meter.delivered,
+                        lengthVerified: framing != .untilClose || current.method == "HEAD"))
             case nil: break
             }
             if code == CURLE_OK {
-                if framing == .untilClose, closeNotify == 0 {
-                    return .failure(
-                        DownloadError(
-                            .incompleteBody, "The encrypted connection ended without a close notification.",
-                            url: maskedURL, isRetryable: true))
+                let verdict = end.verdict(
+                    isHEAD: current.method == "HEAD", keepsConnection: fk_easy_keeps_connection(easy.pointer) != 0,
+                    isShared: isShared())
+                switch verdict {
+                case .complete(let lengthVerified):
+                    return .success(TransportSummary(bodyBytes: end.meter.delivered, lengthVerified: lengthVerified))
+                case .cut(let code, let text):
+                    return .failure(DownloadError(code, text, url: maskedURL, isRetryable: true))
                 }
-                if meter.isCut, current.method != "HEAD" {
-                    return .failure(
-                        DownloadError(
-                            .incompleteBody, "The body ended too early.", url: maskedURL,
-                            isRetryable: true))
-                }
-                if isStream, current.method != "HEAD" {
-                    switch streamEnd(isShared: isShared()) {
-                    case .proven: break
-                    case .unknown:
-                        return .success(TransportSummary(bodyBytes: meter.delivered, lengthVerified: false))
-                    case .broken:
-                        return .failure(
-                            DownloadError(
-                                .incompleteBody, "The HTTP/2 connection broke before the end of the body.",
-                                url: maskedURL, isRetryable: true))
-                    }
-                }
-                if framing != nil { return .success(summary) }
-                return .failure(
-                    DownloadError(
-                        .connectionLost, "The server closed the connection in the middle of the response's head.",
-                        url: maskedURL, isRetryable: true))
             }
             return .failure(
                 CurlFailure(
@@ -372,11 +329,6 @@
                         environment: ProcessInfo.processInfo.environment),
                     lacksDescriptor: !isConnected && easy.lacksDescriptor
                 ).error)
-        }
-
-        private var summary: TransportSummary {
-            TransportSummary(
-                bodyBytes: meter.delivered, lengthVerified: framing != .untilClose || current.method == "HEAD")
         }
 
         /// The server whose connections this transfer may share with others at the same time; nil if it cannot share.
