@@ -184,14 +184,6 @@ extension ResponseHead: RecordObject {
     static var blank: Self { Self(status: 0, url: "") }
 
     mutating func visitFields<Visitor: FieldVisitor & ~Copyable>(_ visitor: inout Visitor) throws {
-        if Visitor.isReading { return try own.visit(&visitor) }
-        var copy = own
-        try copy.visit(&visitor)
-    }
-}
-
-extension ResponseHead.Fields {
-    fileprivate mutating func visit<Visitor: FieldVisitor & ~Copyable>(_ visitor: inout Visitor) throws {
         try visitor.field("status", &status)
         try visitor.field("httpVersion", &httpVersion)
         try visitor.field("fields", &fields)

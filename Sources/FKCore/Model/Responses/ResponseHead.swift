@@ -7,80 +7,34 @@ import Foundation
 
 /// The status line and header fields of a response.
 public struct ResponseHead: Sendable, Hashable, Codable {
-    /// The values of a head. Copies share them until one of them changes.
-    struct Fields: Sendable, Hashable, Codable {
-        var status: Int
-        var httpVersion: String
-        var fields: [HeaderField]
-        var url: String
-        var redirects: Int
-        var carried: [HeaderField] = []
-        var via: [String] = []
-
-        enum CodingKeys: String, CodingKey {
-            case status, httpVersion, fields, url, redirects
-        }
-    }
-
-    private var shared: SharedFields<Fields>
-
-    var own: Fields {
-        _read { yield shared.fields }
-        _modify { yield &SharedFields.only(&shared).fields }
-    }
-
     /// The status code, 100 to 999 (RFC 9110 section 15).
-    public var status: Int {
-        get { own.status }
-        set { own.status = newValue }
-    }
+    public var status: Int
     /// The HTTP version: `1.0`, `1.1`, `2` or `3`.
-    public var httpVersion: String {
-        get { own.httpVersion }
-        set { own.httpVersion = newValue }
-    }
+    public var httpVersion: String
     /// All header field lines, in order.
-    public var fields: [HeaderField] {
-        _read { yield own.fields }
-        _modify { yield &own.fields }
-    }
+    public var fields: [HeaderField]
     /// The URL that answered after redirects, without userinfo and fragment.
-    public var url: String {
-        get { own.url }
-        set { own.url = newValue }
-    }
+    public var url: String
     /// The number of redirects followed.
-    public var redirects: Int {
-        get { own.redirects }
-        set { own.redirects = newValue }
-    }
+    public var redirects: Int
     /// Fields of the redirects that describe the file (`Link`, `X-Linked-ETag`, `X-Linked-Size`), and the limits that the first
     /// one announces. They are not stored.
-    package var carried: [HeaderField] {
-        get { own.carried }
-        set { own.carried = newValue }
-    }
+    package var carried: [HeaderField] = []
     /// The URLs that redirected, after the first one. They are not stored here (`Trace.via`).
-    package var via: [String] {
-        get { own.via }
-        set { own.via = newValue }
+    package var via: [String] = []
+
+    private enum CodingKeys: String, CodingKey {
+        case status, httpVersion, fields, url, redirects
     }
 
     /// Creates a head. Transports call it for each final response.
     public init(status: Int, httpVersion: String = "1.1", fields: [HeaderField] = [], url: String, redirects: Int = 0) {
-        shared = SharedFields(
-            Fields(status: status, httpVersion: httpVersion, fields: fields, url: url, redirects: redirects))
+        self.status = status
+        self.httpVersion = httpVersion
+        self.fields = fields
+        self.url = url
+        self.redirects = redirects
     }
-
-    /// Decodes a head.
-    ///
-    /// - Throws: `DecodingError` if a member is missing or has another type.
-    public init(from decoder: any Decoder) throws { shared = SharedFields(try Fields(from: decoder)) }
-
-    /// Encodes a head.
-    ///
-    /// - Throws: the encoder's error.
-    public func encode(to encoder: any Encoder) throws { try own.encode(to: encoder) }
 
     /// The values of all fields of that name (compared without case), joined by `, ` (RFC 9110 section 5.3); nil if
     /// there is none.
