@@ -20,7 +20,6 @@ struct PublicBadInputTests {
         var builder = try Builder("https://h.example/a")
         builder.folder = URL(string: url)
         await expectRefusal(builder, bench)
-        await bench.downloader.close()
     }
 
     private func expectRefusal(_ builder: Builder, _ bench: PublicBench) async {
@@ -55,7 +54,6 @@ struct PublicBadInputTests {
         #expect(await messager.finished(id) == nil)
         await #expect(throws: DownloadError.self) { try await messager.addBarrelInfo("none") { _ in } }
         await #expect(throws: DownloadError.self) { try await control.suspend("not a url") }
-        await bench.downloader.close()
     }
 
     @Test("after close() verbs and new tasks throw .cancelled, and questions are answered from the disk")

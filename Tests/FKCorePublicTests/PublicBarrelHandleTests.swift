@@ -25,7 +25,6 @@ struct PublicBarrelHandleTests {
         await #expect { _ = try await downloader.barrel("a/b") } throws: {
             ($0 as? DownloadError)?.code == .invalidArgument
         }
-        await downloader.close()
     }
 
     @Test("an empty barrel: progress ends after one sum, ended at once, verbs change nothing")
@@ -41,7 +40,6 @@ struct PublicBarrelHandleTests {
         #expect(files.isEmpty && infos.isEmpty && members.isEmpty)
         #expect(try await barrel.add([Builder]()).isEmpty)
         #expect(try await barrel.add([String]()).isEmpty)
-        await downloader.close()
     }
 
     @Test("tasks are named by text, URL, id, handle or barrel alike; failures come with their tasks")
@@ -63,7 +61,6 @@ struct PublicBarrelHandleTests {
         #expect(found.map { $0?.id } == [TaskID?](repeating: added[0].id, count: 7))
         #expect(await downloader.task(url) == added[0])
         #expect(try await downloader.control.trash(barrel).count { $0.applied } == 2)
-        await downloader.close()
     }
 
     @Test("add gives one result for each URL, in order; a bad one does not stop the others")
@@ -79,7 +76,6 @@ struct PublicBarrelHandleTests {
         #expect(await barrel.members == results.compactMap { try? $0.get() })
         #expect(await barrel.files == paths.map { folder.appendingPathComponent(String($0.dropFirst())) })
         #expect(await barrel.memberInfos.map(\.url) == urls)
-        await downloader.close()
     }
 
     @Test("ended: each member once, complete or failed; one that ends early comes before one that is held")
@@ -101,7 +97,6 @@ struct PublicBarrelHandleTests {
         var again = 0
         for await _ in barrel.ended { again += 1 }
         #expect(again == 7)
-        await downloader.close()
     }
 
     @Test("ended and progress go on while a member is suspended, and end with the last one")
@@ -122,7 +117,6 @@ struct PublicBarrelHandleTests {
         }
         #expect(ended.count == 6 && ended.last == held)
         #expect(await sums.value.last == [.complete: 6])
-        await downloader.close()
     }
 
     @Test("cancelling a reader of ended ends it")
@@ -133,7 +127,6 @@ struct PublicBarrelHandleTests {
         let reader = Task { for await _ in barrel.ended { Issue.record("nobody ends") } }
         reader.cancel()
         await reader.value
-        await downloader.close()
     }
 
     @Test("members leave by id, URL, another barrel and all; a barrel that is deleted leaves its tasks")
@@ -159,7 +152,6 @@ struct PublicBarrelHandleTests {
         await #expect { _ = try await other.info } throws: { ($0 as? DownloadError)?.code == .notFound }
         for await _ in other.progress { Issue.record("there is no such barrel") }
         for await _ in other.ended { Issue.record("there is no such barrel") }
-        await downloader.close()
     }
 
     @Test("forget empties a barrel and keeps its files")
@@ -170,6 +162,5 @@ struct PublicBarrelHandleTests {
         #expect(try await barrel.forget().count { $0.applied } == 5)
         #expect(try await barrel.info.total == 0)
         #expect(try bench.bytes("1.bin").count == 10_000)
-        await downloader.close()
     }
 }

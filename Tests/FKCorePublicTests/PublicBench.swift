@@ -23,7 +23,12 @@ final class PublicBench: Sendable {
         downloader.activateQueue()
     }
 
-    deinit { try? FileManager.default.removeItem(at: folder) }
+    deinit {
+        Task { [downloader, folder] in
+            await downloader.close()
+            try? FileManager.default.removeItem(at: folder)
+        }
+    }
 
     static func url(_ path: String) -> String { "http://files.example\(path)" }
 

@@ -26,7 +26,6 @@ struct PublicChangeTests {
         // Asked for again, it is the same task, and its state stays.
         #expect(try await add("/a") == id)
         #expect(await downloader.messager.state(id) == .complete)
-        await downloader.close()
     }
 
     @Test("options, mirrors and priority change, and a suspended task stays so") func change() async throws {
@@ -37,7 +36,6 @@ struct PublicChangeTests {
         let record = try await downloader.messager.records().records.first
         #expect(record?.priority == 7 && record?.mirrors == ["http://mirror.example/%C3%A4"])
         #expect(await downloader.messager.state(id) == .suspend)
-        await downloader.close()
     }
 
     @Test("an impossible change changes no task") func refused() async throws {
@@ -49,7 +47,6 @@ struct PublicChangeTests {
             ($0 as? DownloadError)?.code == .notFound
         }
         #expect(try await downloader.messager.records().records.first?.priority == 0)
-        await downloader.close()
     }
 
     @Test("a listener of all changes hears each state of each task, and nothing after its removal") func listener()
@@ -65,6 +62,5 @@ struct PublicChangeTests {
         }
         #expect(states.first == .idle && states.contains(.action))
         registration.cancel()
-        await downloader.close()
     }
 }

@@ -55,7 +55,6 @@ struct PublicDownloadTests {
         #expect(try await downloader.download(url, to: folder) == file)
         #expect(try await downloader.download(bench.builder("/a.bin")) == file)
         #expect(bench.transport.requests.count == 1)
-        await downloader.close()
     }
 
     @Test("name and checksum are options of the call; without a folder the file is inside the work path")
@@ -74,21 +73,17 @@ struct PublicDownloadTests {
         } throws: {
             ($0 as? DownloadError)?.code == .checksumMismatch
         }
-        await downloader.close()
     }
 
     @Test("a failure is thrown; the same call later queues the task again")
     func failure() async throws {
-        do throws(DownloadError) {
-            _ = try await downloader.download(PublicBench.url("/later"), to: folder)
-            Issue.record("a missing file must throw")
-        } catch {
-            #expect(error.code == .httpStatus && error.status == 404)
+        let error = await #expect(throws: DownloadError.self) {
+            try await downloader.download(PublicBench.url("/later"), to: folder)
         }
+        #expect(error?.code == .httpStatus && error?.status == 404)
         bench.files.serve("/later", [1, 2, 3])
         _ = try await downloader.download(PublicBench.url("/later"), to: folder)
         #expect(try bench.bytes("later") == [1, 2, 3])
-        await downloader.close()
     }
 
     @Test("suspended and cancelled tasks are queued again by the call", arguments: [false, true])
@@ -99,14 +94,12 @@ struct PublicDownloadTests {
         bench.files.release("/held")
         _ = try await downloader.download(PublicBench.url("/held"), to: folder)
         #expect(try bench.bytes("held") == content)
-        await downloader.close()
     }
 
     @Test("bad input throws at once", arguments: ["", "no url", "ftp://h/a", "http://"])
     func badURL(_ url: String) async throws {
         await #expect(throws: DownloadError.self) { _ = try await downloader.download(url, to: folder) }
         #expect(await downloader.messager.all().isEmpty)
-        await downloader.close()
     }
 
     @Test("a folder that is not a file URL is refused")
@@ -115,7 +108,6 @@ struct PublicDownloadTests {
         await #expect { _ = try await downloader.download(PublicBench.url("/a.bin"), to: remote) } throws: {
             ($0 as? DownloadError)?.code == .invalidArgument
         }
-        await downloader.close()
     }
 
     @Test("the call starts a queue that nobody has started")
@@ -124,7 +116,6 @@ struct PublicDownloadTests {
         let idle = try Downloader(configure, transport: bench.transport)
         _ = try await idle.download(PublicBench.url("/a.bin"), to: folder)
         await idle.close()
-        await downloader.close()
     }
 
     @Test("cancelling the Swift task stops the download and throws", arguments: [false, true])
@@ -135,7 +126,6 @@ struct PublicDownloadTests {
         let info = try #require(await task.info)
         #expect(info.state == (deletes ? .cancel : .suspend))
         #expect(info.count.received == (deletes ? 0 : 100_000))
-        await downloader.close()
     }
 
     @Test("a call in a cancelled Swift task adds nothing")
@@ -146,7 +136,6 @@ struct PublicDownloadTests {
         }
         await #expect { _ = try await call.value } throws: { ($0 as? DownloadError)?.code == .cancelled }
         #expect(await downloader.messager.all().isEmpty)
-        await downloader.close()
     }
 
     @Test("of two calls for one URL, cancelling one leaves the download to the other; the last one stops it")
@@ -161,7 +150,6 @@ struct PublicDownloadTests {
         await #expect { _ = try await second.value } throws: { ($0 as? DownloadError)?.code == .cancelled }
         #expect(await task.info?.state == .suspend)
         #expect(await task.info?.count.received == 100_000)
-        await downloader.close()
     }
 
     @Test("a call that comes while another one's cancellation stops the task fetches the file")
@@ -176,7 +164,6 @@ struct PublicDownloadTests {
             try await task.trash()
             bench.files.serve("/held", content, hold: 100_000)
         }
-        await downloader.close()
     }
 
     @Test("somebody else's verbs: suspended, the call waits on; cancelled or trashed, it throws")
@@ -198,7 +185,6 @@ struct PublicDownloadTests {
             }
             if !isTrash { try await task.trash() }
         }
-        await downloader.close()
     }
 
     @Test("closing ends the wait, and a closed downloader refuses")
@@ -223,6 +209,5 @@ struct PublicDownloadTests {
             return try await group.reduce(into: Set<URL>()) { $0.insert($1) }
         }
         #expect(files.count == 1_000 && bench.transport.requests.count == 1_000)
-        await downloader.close()
     }
 }

@@ -51,7 +51,6 @@ struct PublicHandleTests {
         #expect(values.first?.count.expected == 400_000 && values.first?.fraction == 0.25)
         #expect(values.last?.state == .complete && values.last?.fraction == 1)
         #expect(values.last?.estimatedTimeRemaining == nil)
-        await downloader.close()
     }
 
     @Test("progress ends for a task that fails, is cancelled, trashed or forgotten, and when the downloader closes")
@@ -85,7 +84,6 @@ struct PublicHandleTests {
         #expect(await code { () throws(DownloadError) in try await task.suspend() } == .notFound)
         #expect(await downloader.task(task.id) == nil)
         #expect(await downloader.task("no url") == nil)
-        await downloader.close()
     }
 
     @Test("file waits through a suspension; cancelling the waiter stops waiting and nothing else")
@@ -102,7 +100,6 @@ struct PublicHandleTests {
         try await task.resume()
         #expect(try await waiter.value == folder.appendingPathComponent("held"))
         #expect(try await task.file == folder.appendingPathComponent("held"))
-        await downloader.close()
     }
 
     @Test("file throws the task's own error, and `cancelled` for a task that somebody stops for good")
@@ -120,7 +117,6 @@ struct PublicHandleTests {
             #expect(thrown == .cancelled || thrown == .notFound && verb != "cancel")
             if verb == "cancel" { try await task.trash() }
         }
-        await downloader.close()
     }
 
     @Test("every verb, with the table's answer")
@@ -138,7 +134,6 @@ struct PublicHandleTests {
         #expect(forgotten.applied && forgotten.after == .unknown)
         #expect(try bench.bytes("held") == content)
         #expect(await task.info == nil)
-        await downloader.close()
     }
 
     @Test("the same URL added twice is one task; handles of it are equal")
@@ -149,7 +144,6 @@ struct PublicHandleTests {
         #expect(one == two && one.id == two.id && one != inside && Set([one, two, inside]).count == 2)
         #expect(await downloader.task(one.id) == one)
         #expect(await downloader.task(PublicBench.url("/a.bin")) == one)
-        await downloader.close()
     }
 
     @Test("a handle outlives its downloader's end: questions are answered, verbs refused")

@@ -45,7 +45,6 @@ struct PublicModelTests {
         model.start()
         await until { model.state == .complete }
         #expect(model.info?.fraction == 1 && model.info?.fileURL?.lastPathComponent == "held" && model.verbError == nil)
-        await downloader.close()
     }
 
     @Test("verbs of a model take effect in order; a failed task that is queued again is followed further")
@@ -61,7 +60,6 @@ struct PublicModelTests {
         await until { model.state == .unknown }
         model.suspend()
         await until { model.verbError?.code == .notFound }
-        await downloader.close()
     }
 
     @Test("a barrel's model: sum, members, failures")
@@ -82,7 +80,6 @@ struct PublicModelTests {
         model.start()
         await until { model.info?.isComplete == true }
         #expect(model.info?.fraction == 1 && model.info?.count.received == 410_003 && model.failures.isEmpty)
-        await downloader.close()
     }
 
     @Test("a model that is released is gone, and follows no more")
@@ -96,6 +93,5 @@ struct PublicModelTests {
         }
         // The following Swift task lets go of it when it is cancelled.
         while weakly != nil { await Task.yield() }
-        await downloader.close()
     }
 }

@@ -44,7 +44,6 @@ struct PublicScopeTests {
             chains(of: bench) == [
                 PublicBench.url("/a"): "135", PublicBench.url("/b"): "1345", PublicBench.url("/c"): "235",
             ])
-        await bench.downloader.close()
     }
 
     @Test("a request to a mirror passes the middlewares of the mirror's host, and none of another one")
@@ -59,7 +58,6 @@ struct PublicScopeTests {
         #expect(await bench.downloader.messager.finished(id)?.state == .complete)
         #expect(
             chains(of: bench) == [PublicBench.url("/gone"): "own", "http://mirror.example/copy": "mirror"])
-        await bench.downloader.close()
     }
 
     @Test("a task that joins a barrel while it runs has the barrel's middlewares from then on")
@@ -84,7 +82,6 @@ struct PublicScopeTests {
         bench.files.release("/a")
         values = await heard.until { $0.hasPrefix("books complete") }
         #expect(values == ["response [\"books\"]", "all complete", "books complete [\"books\"]"])
-        await bench.downloader.close()
     }
 
     @Test("a response middleware of one barrel rejects its files only")
@@ -102,6 +99,5 @@ struct PublicScopeTests {
         #expect(bench.downloader.middlewares.remove(registration))
         try await bench.downloader.control.retry(strict)
         #expect(await messager.finished(strict)?.state == .complete)
-        await bench.downloader.close()
     }
 }

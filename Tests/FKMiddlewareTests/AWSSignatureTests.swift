@@ -1,12 +1,7 @@
-import Foundation
 import TestSupport
 import Testing
 
 @testable import FKMiddleware
-
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
 
 @Suite("AWS Signature Version 4")
 struct AWSSignatureTests {
@@ -119,9 +114,7 @@ struct AWSSignatureTests {
     @Test("the middleware signs each attempt, and keeps its fields from other origins")
     func middleware() async throws {
         let middleware = try AWSSignatureMiddleware { _ in Self.keys }
-        let task = TaskContext(
-            id: TaskID(url: "https://h/a", destination: nil), originalURL: try #require(URL(string: "https://h/a")),
-            attempt: 1, barrels: [], attributes: [:])
+        let task = try context("https://h/a")
         let request = try await middleware.process(URLRequest(url: task.originalURL), for: task)
         #expect(authorization(request).contains("Signature="))
         #expect(middleware.secretHeaders == ["Authorization", "x-amz-security-token"])

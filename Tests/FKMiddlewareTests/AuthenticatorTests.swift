@@ -1,11 +1,7 @@
-import Foundation
+import TestSupport
 import Testing
 
 @testable import FKMiddleware
-
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
 
 @Suite("Authenticator") struct AuthenticatorTests {
     private final class Session: Authenticator {

@@ -1,10 +1,5 @@
-import FKMiddleware
-import Foundation
+import TestSupport
 import Testing
-
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
 
 @Suite("Middleware scopes")
 struct MiddlewareScopeTests {

@@ -1,4 +1,3 @@
-import Foundation
 import TestSupport
 import Testing
 
@@ -144,7 +143,7 @@ struct SignatureTests {
             }
         }
         try gpg("-u", "a@h", "-u", "b@h", "-o", "two", "-b", "list")
-        let both = try SignatureKey(file: folder.write(folder.read("a.gpg") + folder.read("b.gpg"), to: "both"))
+        let both = try SignatureKey(contentsOf: folder.write(folder.read("a.gpg") + folder.read("b.gpg"), to: "both"))
         #expect(throws: DownloadError.self) { try both.verify(folder.read("two"), of: Self.list) }
     }
 
@@ -163,12 +162,9 @@ struct SignatureTests {
     @Test("the middleware refuses a file without a signature, and one that was changed")
     func middleware() async throws {
         let key = try minisignKey("a")
-        let url = try #require(URL(string: "https://h/list"))
+        let url = try address("https://h/list")
         let signature = Array(try minisign("a").utf8)
-        let task = TaskContext(
-            id: TaskID(url: "https://h/list", destination: nil), originalURL: url, attempt: 1, barrels: [],
-            attributes: [:])
-        let response = DownloadResponse(task: task, fileURL: folder.file("list"))
+        let response = DownloadResponse(task: try context("https://h/list"), fileURL: folder.file("list"))
         _ = try await SignatureMiddleware(key, [url: signature]).process(response)
         await #expect(throws: DownloadError.self) { try await SignatureMiddleware(key, [:]).process(response) }
         _ = try folder.write([1], to: "list")
@@ -176,9 +172,4 @@ struct SignatureTests {
             try await SignatureMiddleware(key, [url: signature]).process(response)
         }
     }
-}
-
-extension SignatureKey {
-    /// Reads the key of a file.
-    fileprivate init(file url: URL) throws { try self.init(contentsOf: url) }
 }

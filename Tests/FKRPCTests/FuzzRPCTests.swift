@@ -54,6 +54,5 @@ struct FuzzRPCTests {
         for folder in Set(folders.compactMap { $0["dir"]?.string }) {
             #expect(folder == fixture.downloads || folder.hasPrefix(fixture.downloads + "/"))
         }
-        await fixture.close()
     }
 }

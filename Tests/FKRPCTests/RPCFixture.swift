@@ -29,6 +29,15 @@ final class RPCFixture: Sendable {
         await service.start()
     }
 
+    deinit {
+        Task { [folder, service, downloader] in
+            await service.stop()
+            await downloader.close()
+            withExtendedLifetime(folder) {}
+        }
+    }
+
+    /// Returns once the work path is free for another fixture.
     func close() async {
         await service.stop()
         await downloader.close()

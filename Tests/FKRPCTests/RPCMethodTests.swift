@@ -26,7 +26,6 @@ struct RPCMethodTests {
         #expect(try await fixture.gids("aria2.tellStopped", 0, 10) == [gid])
         #expect(try await fixture.call("aria2.tellActive") == [])
         #expect(try await fixture.call("aria2.getGlobalStat")["numStopped"] == "1")
-        await fixture.close()
     }
 
     @Test("a download that has just begun is active for a service that starts then") func justBegun() async throws {
@@ -46,37 +45,6 @@ struct RPCMethodTests {
         #expect(JSON(parsing: answer.body)?["result"] == .array([.members(["gid": gid])]))
         hold.signal()
         await second.stop()
-        await fixture.close()
-    }
-
-    @Test("a limit that a running download gets is shown at once") func liveLimit() async throws {
-        let fixture = try await RPCFixture()
-        let gate = Gate()
-        fixture.server.route("/x") { _ in
-            .raw([.text("HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nab"), .stall(gate), .close])
-        }
-        let options = JSON.members(["max-download-limit": "10000"])
-        let gid = try await fixture.call("aria2.addUri", [.string(fixture.server.url("/x"))], options)
-        try await fixture.wait(try #require(gid.string), for: "active")
-        #expect(try await fixture.call("aria2.getOption", gid)["max-download-limit"] == "10000")
-        for limit in ["20000", "30000"] {
-            let change = JSON.members(["max-download-limit": .string(limit)])
-            #expect(try await fixture.call("aria2.changeOption", gid, change) == "OK")
-            #expect(try await fixture.call("aria2.getOption", gid)["max-download-limit"] == .string(limit))
-        }
-        gate.open()
-        await fixture.close()
-    }
-
-    @Test("the path of a file is empty until its name is known") func unknownPath() async throws {
-        let fixture = try await RPCFixture()
-        func path(_ gid: String) async throws -> String? {
-            try await fixture.call("aria2.getFiles", .string(gid)).array?.first?["path"]?.string
-        }
-        #expect(try await path(fixture.addPaused("x")) == "")
-        let named = try await fixture.addPaused("y", .init("out", "z"))
-        #expect(try await path(named) == "\(fixture.downloads)/z")
-        await fixture.close()
     }
 
     @Test("the same URL twice makes a second task under the next free name") func twice() async throws {
@@ -90,7 +58,6 @@ struct RPCMethodTests {
         }
         #expect(Set(gids).count == 3)
         for name in ["a.bin", "a.1.bin", "a.2.bin"] { #expect(try fixture.folder.read("downloads/\(name)") == body) }
-        await fixture.close()
     }
 
     @Test("pause, unpause, remove and removing the result change the lists as aria2 does") func verbs() async throws {
@@ -122,7 +89,6 @@ struct RPCMethodTests {
         #expect(
             try await fixture.call("aria2.tellStatus", .string(gid))["message"]?.string == "GID \(gid) is not found")
         gate.open()
-        await fixture.close()
     }
 
     @Test("positions are aria2's, and survive a restart with gids and states") func positions() async throws {
@@ -155,172 +121,6 @@ struct RPCMethodTests {
         #expect(try await fixture.gids("aria2.tellStopped", 0, 10) == [gids[3]])
         #expect(try await fixture.status(own) == "paused")
         #expect(try await fixture.status(gids[3]) == "removed")
-        await fixture.close()
-    }
-
-    @Test(
-        "dir and out stay in the folders that were named",
-        arguments: [
-            ("dir", "/etc"), ("dir", "../x"), ("dir", "/"), ("dir", "DOWNLOADS/../../x"), ("dir", "link"),
-            ("out", "../x"),
-            ("out", "/etc/x"), ("out", "link/x"), ("out", "a\u{0}b"),
-        ]) func confinement(name: String, value: String) async throws
-    {
-        let fixture = try await RPCFixture()
-        try FileManager.default.createSymbolicLink(
-            atPath: fixture.downloads + "/link", withDestinationPath: NSTemporaryDirectory())
-        let text = value.replacingOccurrences(of: "DOWNLOADS", with: fixture.downloads)
-        let result = try await fixture.call(
-            "aria2.addUri", ["http://h/a"], .object([.init(name, .string(text)), .init("pause", "true")]))
-        #expect(result["code"] == 1, "\(result)")
-        #expect(try await fixture.call("aria2.tellWaiting", 0, 10) == [])
-        if name == "dir" {
-            #expect(try await fixture.call("aria2.changeGlobalOption", .members(["dir": .string(text)]))["code"] == 1)
-            #expect(
-                try await fixture.call("fk.add", .members(["urls": ["http://h/a"], "dir": .string(text)])).array?
-                    .first?["error"] != .null)
-        }
-        await fixture.close()
-    }
-
-    @Test("subfolders of the named folder are allowed, relative and absolute") func subfolders() async throws {
-        let fixture = try await RPCFixture()
-        for dir in ["sub", "\(fixture.downloads)/sub", "\(fixture.downloads)/./sub/"] {
-            let gid = try await fixture.addPaused(
-                "f\(dir.count)", .init("dir", .string(dir)), .init("out", "deep/name"))
-            #expect(try await fixture.status(gid, "dir") == "\(fixture.downloads)/sub/deep")
-        }
-        await fixture.close()
-    }
-
-    @Test("options of a task: as texts, lists of headers, unknown ones ignored, bad ones refused") func options()
-        async throws
-    {
-        let fixture = try await RPCFixture()
-        let gid = try await fixture.addPaused(
-            "a", .init("header", ["X-A: 1", "X-B: 2"]), .init("split", "4"), .init("nope", "x"), .init("out", "n.bin"),
-            .init("user-agent", "me"), .init("max-download-limit", "10K"), .init("bt-max-peers", 5))
-        var shown = try await fixture.call("aria2.getOption", .string(gid))
-        #expect(shown["header"] == "X-A: 1\nX-B: 2" && shown["split"] == "4" && shown["out"] == "n.bin")
-        #expect(shown["user-agent"] == "me" && shown["max-download-limit"] == "10240" && shown["pause"] == "true")
-        let bad = try await fixture.call("aria2.addUri", ["http://h/a"], .members(["split": "abc"]))
-        #expect(bad["message"] == "We encountered a problem while processing the option '--split'.")
-        #expect(
-            try await fixture.call(
-                "aria2.changeOption", .string(gid), .members(["max-download-limit": "1M", "header": "X-C: 3"]))
-                == "OK")
-        shown = try await fixture.call("aria2.getOption", .string(gid))
-        #expect(shown["max-download-limit"] == "1048576" && shown["header"] == "X-C: 3" && shown["user-agent"] == "me")
-        #expect(try await fixture.status(gid) == "paused")
-        #expect(try await fixture.call("aria2.changeOption", .string(gid), .members(["out": "other.bin"])) == "OK")
-        #expect(try await fixture.status(gid) == "paused")
-        #expect(
-            try await fixture.call("aria2.getFiles", .string(gid)).array?.first?["path"]?.string
-                == "\(fixture.downloads)/other.bin")
-        #expect(try await fixture.call("aria2.changeOption", "00ff", .object([]))["code"] == 1)
-        await fixture.close()
-    }
-
-    @Test("folder and name cannot change after the first byte") func lateName() async throws {
-        let fixture = try await RPCFixture()
-        let gate = Gate()
-        fixture.server.route("/x") { _ in
-            .raw([
-                .text("HTTP/1.1 200 OK\r\nContent-Length: 500000\r\n\r\n"),
-                .send([UInt8](repeating: 1, count: 400_000)), .stall(gate), .close,
-            ])
-        }
-        let gid = try #require(
-            try await fixture.call("aria2.addUri", [.string(fixture.server.url("/x"))]).string)
-        let received = try await eventually {
-            try await fixture.status(gid, "completedLength").flatMap { Int($0) ?? 0 > 0 ? true : nil }
-        }
-        #expect(received == true)
-        let result = try await fixture.call("aria2.changeOption", .string(gid), .members(["out": "y"]))
-        #expect(result["code"] == 1 && result["message"]?.string?.contains("bytes have arrived") == true)
-        #expect(try await fixture.status(gid) == "active")
-        gate.open()
-        await fixture.close()
-    }
-
-    @Test("addresses are added and removed, the first one too") func addresses() async throws {
-        let fixture = try await RPCFixture()
-        let gid = try await fixture.addPaused("a")
-        let url = fixture.server.url("/a")
-        #expect(
-            try await fixture.call("aria2.changeUri", .string(gid), 1, [], ["http://m/1", "http://m/2"]) == [0, 2])
-        #expect(
-            try await fixture.call("aria2.changeUri", .string(gid), 1, [.string(url), "http://m/9"], []) == [1, 0])
-        let uris = try await fixture.call("aria2.getUris", .string(gid)).array?.compactMap { $0["uri"]?.string }
-        #expect(uris == ["http://m/1", "http://m/2"])
-        #expect(try await fixture.status(gid) == "paused")
-        #expect(try await fixture.call("aria2.changeUri", .string(gid), 0, [], [])["code"] == 1)
-        #expect(
-            try await fixture.call("aria2.changeUri", .string(gid), 2, [], [])["message"] == "fileIndex is out of range"
-        )
-        #expect(
-            try await fixture.call("aria2.changeUri", .string(gid), 1, ["http://m/1", "http://m/2"], [])["code"] == 1)
-        await fixture.close()
-    }
-
-    @Test("global options act on later tasks, and limits at once") func globalOptions() async throws {
-        let fixture = try await RPCFixture()
-        let options: JSON = .members([
-            "max-overall-download-limit": "1M", "max-concurrent-downloads": "7", "split": "3", "dir": "later",
-            "nope": "1",
-        ])
-        #expect(try await fixture.call("aria2.changeGlobalOption", options) == "OK")
-        let shown = try await fixture.call("aria2.getGlobalOption")
-        #expect(shown["max-overall-download-limit"] == "1048576" && shown["max-concurrent-downloads"] == "7")
-        #expect(shown["split"] == "3" && shown["nope"] == nil)
-        #expect(try await fixture.downloader.control.rateLimit() == 1 << 20)
-        #expect(await fixture.downloader.configure.maxAction == 7)
-        let gid = try await fixture.addPaused("a")
-        #expect(try await fixture.status(gid, "dir") == "\(fixture.downloads)/later")
-        #expect(try await fixture.call("aria2.getOption", .string(gid))["split"] == "3")
-        #expect(
-            try await fixture.call("aria2.changeGlobalOption", .members(["max-concurrent-downloads": "x"]))["code"] == 1
-        )
-        #expect(
-            try await fixture.call("aria2.changeGlobalOption", .members(["max-overall-download-limit": "0"])) == "OK")
-        #expect(try await fixture.downloader.control.rateLimit() == nil)
-        await fixture.close()
-    }
-
-    @Test("a session is written as a list that brings tasks, gids and pauses back") func session() async throws {
-        let fixture = try await RPCFixture(isActive: false)
-        let gid = try await fixture.addPaused("a", .init("header", "X-A: 1"), .init("out", "n"))
-        #expect(try await fixture.call("aria2.saveSession") == "OK")
-        #expect(try await fixture.call("aria2.changeGlobalOption", .members(["save-session": "/etc/x"]))["code"] == 1)
-        _ = try await fixture.call("aria2.changeGlobalOption", .members(["save-session": "session.txt"]))
-        #expect(try await fixture.call("aria2.saveSession") == "OK")
-        let text = String(decoding: try fixture.folder.read("downloads/session.txt"), as: UTF8.self)
-        await fixture.close()
-        let other = try await RPCFixture(isActive: false)
-        let added = try await other.call(
-            "fk.import",
-            .members(["text": .string(text.replacingOccurrences(of: fixture.downloads, with: other.downloads))]))
-        #expect(added["faults"] == [] && added["added"]?.array?.first?["gid"]?.string == gid, "\(added)")
-        #expect(try await other.status(gid) == "paused")
-        #expect(try await other.call("aria2.getOption", .string(gid))["header"] == "X-A: 1")
-        await other.close()
-    }
-
-    @Test("a name with line ends brings no option into the session, and its task is reported") func sessionNames()
-        async throws
-    {
-        let fixture = try await RPCFixture(isActive: false)
-        _ = try await fixture.addPaused("a", .init("out", "x\n dir=/tmp\n out=y"))
-        _ = try await fixture.addPaused("b", .init("dir", "z\n dir=/tmp"))
-        let gid = try await fixture.addPaused("c", .init("out", "good"))
-        _ = try await fixture.call("aria2.changeGlobalOption", .members(["save-session": "session.txt"]))
-        #expect(try await fixture.call("aria2.saveSession") == "OK")
-        let lines = String(decoding: try fixture.folder.read("downloads/session.txt"), as: UTF8.self)
-            .split(separator: "\n")
-        #expect(lines.filter { $0.hasPrefix("http") }.count == 1 && lines.contains("  gid=\(gid)"), "\(lines)")
-        #expect(!lines.contains { $0.contains("/tmp") && !$0.contains(fixture.downloads) })
-        #expect(fixture.log.withLock { $0.count } == 2)
-        await fixture.close()
     }
 
     @Test("positions at the edge of 64 bits are the end or refused", arguments: [Int64.max, Int64.max - 1, Int64.min])
@@ -341,7 +141,6 @@ struct RPCMethodTests {
         _ = try await fixture.call("aria2.changeUri", .string(first), 1, [], ["http://h/z"], number)
         #expect(try await fixture.call("aria2.tellWaiting", number, number).array != nil || number.integer ?? 0 < 0)
         #expect(try await fixture.call("aria2.tellWaiting", 0, 10).array?.isEmpty == false)
-        await fixture.close()
     }
 
     @Test(
@@ -384,7 +183,6 @@ struct RPCMethodTests {
         let third = try #require(try await fixture.call("aria2.addUri", url, options).string)
         _ = try await eventually { access(path, F_OK) == 0 ? true : nil }
         try await fixture.wait(third, for: "complete")
-        await fixture.close()
     }
 
     @Test("a known file of a Metalink is refused without auto-file-renaming, and the others are added")
@@ -404,20 +202,6 @@ struct RPCMethodTests {
         for gid in first + second { words.append(try await fixture.status(gid)) }
         #expect(words == ["paused", "paused", "error", "paused"])
         #expect(try await fixture.status(second[1], "errorCode") == "13")
-        await fixture.close()
-    }
-
-    @Test("changeUri removes each address once, in a list of thousands too")
-    func manyAddresses() async throws {
-        let fixture = try await RPCFixture(isActive: false)
-        let urls = (0..<3_000).map { JSON.string("http://h/\($0)") }
-        let options = JSON.members(["pause": "true"])
-        let gid = try await fixture.call("aria2.addUri", .array(urls + ["http://h/5", "http://h/5"]), options)
-        let removed = urls.dropFirst() + ["http://h/5", "http://nobody/"]
-        #expect(try await fixture.call("aria2.changeUri", gid, 1, .array(Array(removed)), []) == [3_000, 0])
-        let uris = try await fixture.call("aria2.getUris", gid)
-        #expect(Set(uris.array?.compactMap { $0["uri"]?.string } ?? []) == ["http://h/0", "http://h/5"])
-        await fixture.close()
     }
 
     @Test("a known URL is fetched anew with allow-overwrite") func known() async throws {
@@ -431,7 +215,6 @@ struct RPCMethodTests {
         #expect(fixture.server.requests("/a").count == 2)
         let names = try FileManager.default.contentsOfDirectory(atPath: fixture.downloads)
         #expect(names == ["a"], "\(names)")
-        await fixture.close()
     }
 
     @Test("a Metalink makes a task for each file") func metalink() async throws {
@@ -452,7 +235,6 @@ struct RPCMethodTests {
         let out = xml.replacingOccurrences(of: "s/b.bin", with: "../b.bin")
         let rest = try await fixture.call("aria2.addMetalink", .string(Data(out.utf8).base64EncodedString()))
         #expect(rest.array?.count == 1, "\(rest)")
-        await fixture.close()
     }
 
     @Test("notifications come after the right secret only, once for each change") func notifications() async throws {
@@ -485,6 +267,5 @@ struct RPCMethodTests {
         #expect(seen.value.count == 4)
         #expect(strange.value.isEmpty)
         await fixture.service.disconnect(peer)
-        await fixture.close()
     }
 }

@@ -28,7 +28,6 @@ struct RPCPageTests {
         }
         let barrels = try await fixture.call("fk.barrels")
         #expect(barrels.array?.first?["name"] == "isos" && barrels.array?.first?["total"] == 30)
-        await fixture.close()
     }
 
     @Test("a file that wants a login is retried with one, which is not shown") func login() async throws {
@@ -48,7 +47,6 @@ struct RPCPageTests {
             try await fixture.wait(gid, for: state)
         }
         #expect(try await fixture.call("aria2.getOption", .string(gid))["header"] == nil)
-        await fixture.close()
     }
 
     @Test("a failed attempt is in the history, and is no verdict of a middleware") func attempts() async throws {
@@ -59,7 +57,6 @@ struct RPCPageTests {
         let row = try await fixture.call("fk.tasks")["tasks"]?.array?.first
         let details = try await fixture.call("fk.task", .members(["id": try #require(row?["id"])]))
         #expect(details["history"]?.array?.first?["by"] == "attempt 1" && details["verdicts"] == [], "\(details)")
-        await fixture.close()
     }
 
     @Test("barrels that cannot be listed are an error with the folder's name") func barrelFolder() async throws {
@@ -70,7 +67,6 @@ struct RPCPageTests {
         try FileManager.default.createSymbolicLink(atPath: folder, withDestinationPath: folder)
         let answer = try await fixture.call("fk.barrels")
         #expect(answer["message"]?.string?.contains(folder) == true, "\(answer)")
-        await fixture.close()
     }
 
     @Test(
@@ -94,7 +90,6 @@ struct RPCPageTests {
         let answer = try await fixture.send(#"{"id":1,"method":"\#(method)","params":[\#(params)]}"#)
         #expect(answer.status == 400)
         #expect(answer.json["error"]?["message"]?.string?.contains(reason) == true, "\(answer.json)")
-        await fixture.close()
     }
 
     @Test("verbs, limits, addresses and details of a task") func verbs() async throws {
@@ -128,7 +123,6 @@ struct RPCPageTests {
         #expect(try await fixture.call("fk.status")["total"] == 0)
         #expect(try await fixture.call("fk.middlewares") == [])
         #expect(try await fixture.call("fk.rates", .members(["seconds": 3]))["samples"]?.array?.count == 3)
-        await fixture.close()
     }
 
     @Test("a dropped list is imported, and its bad entries are named by line") func list() async throws {
@@ -140,7 +134,6 @@ struct RPCPageTests {
         #expect(result["faults"]?.array?.count == 2)
         #expect(try await fixture.call("fk.deleteBarrel", .members(["barrel": "b"]))["done"] == true)
         #expect(try await fixture.call("fk.tasks")["tasks"]?.array?.first?["barrels"] == [])
-        await fixture.close()
     }
 
     @Test("a subscription tells of rows in view and of changes of the list, and ends") func subscription() async throws
@@ -161,7 +154,6 @@ struct RPCPageTests {
         _ = try await fixture.call("fk.add", "token:s", .members(["urls": ["http://h/b"], "paused": true]))
         _ = await seen.wait { $0.contains { $0["listChanged"] == true && $0["total"] == 2 } }
         _ = try await fixture.call("fk.subscribe", "token:s", .members(["off": true]), from: peer)
-        await fixture.close()
     }
 
     @Test("a verb for many tasks has a result for each, in their order") func many() async throws {
@@ -179,7 +171,6 @@ struct RPCPageTests {
         #expect(resumed.array?.count == 7)
         #expect(try await fixture.call("fk.resume", .members(["ids": []])) == [])
         #expect(try await fixture.call("fk.tasks", .members(["states": ["idle"]]))["total"] == 7)
-        await fixture.close()
     }
 
     @Test("the silence of the process that runs the downloads is told") func silence() async throws {
@@ -205,7 +196,6 @@ struct RPCPageTests {
         await downloader.close()
         let own = try await RPCFixture()
         #expect(try await own.call("fk.status")["silentSeconds"] == .null)
-        await own.close()
     }
 
     @Test("another process's downloads are shown and steered") func follower() async throws {
@@ -221,7 +211,5 @@ struct RPCPageTests {
         _ = try await owner.call("aria2.removeDownloadResult", .string(gid))
         let isGone = try await eventually { try await other.status(gid) == nil ? true : nil }
         #expect(isGone == true)
-        await other.close()
-        await owner.close()
     }
 }

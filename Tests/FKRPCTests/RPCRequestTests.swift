@@ -22,7 +22,6 @@ struct RPCRequestTests {
         let answer = try await fixture.send(body)
         #expect(answer.status == status)
         #expect(answer.json["error"]?["code"] == .integer(code))
-        await fixture.close()
     }
 
     @Test("the answer to one request has at most 8 MiB; the calls beyond that get an error")
@@ -40,7 +39,6 @@ struct RPCRequestTests {
             #expect(text.contains("aria2.addUri") && text.contains("longer than 8 MiB"))
         }
         #expect(try await fixture.call("system.listMethods").array?.isEmpty == false)
-        await fixture.close()
     }
 
     @Test("requests in between do not lengthen the answer to a batch") func longAnswerBesideOthers() async throws {
@@ -56,7 +54,6 @@ struct RPCRequestTests {
         isDone.update { $0 = true }
         await others.value
         #expect(answer.body.count < RPCService.maxAnswer + 3_000 * 200)
-        await fixture.close()
     }
 
     @Test("a batch is answered with 200 in its order, and elements that are no objects are left out") func batch()
@@ -72,7 +69,6 @@ struct RPCRequestTests {
         #expect(replies[1]["id"] == .members(["x": [1]]))
         #expect(replies[1]["result"]?["version"]?.string == "2.0.0")
         #expect(try await fixture.send("[]").json == [])
-        await fixture.close()
     }
 
     @Test("results of a multicall are arrays of one, and errors stand alone") func multicall() async throws {
@@ -93,7 +89,6 @@ struct RPCRequestTests {
             ])
         #expect(fixture.delays.withLock { $0 } == 1)
         #expect(try await fixture.call("system.multicall", 5)["message"] == "The parameter at 0 has wrong type.")
-        await fixture.close()
     }
 
     @Test("downloads of a multicall are added together, and each call keeps its place, its name and its error")
@@ -130,7 +125,6 @@ struct RPCRequestTests {
         #expect(
             files?[2]?["path"]?.string?.hasSuffix("/a.1") == true, "the second download of a URL has a name of its own")
         #expect(Set(gids.compactMap(\.self)).count == 5)
-        await fixture.close()
     }
 
     @Test("a missing or wrong secret is delayed each time and logged once; a right one is taken off") func secret()
@@ -151,7 +145,6 @@ struct RPCRequestTests {
         await fixture.close()
         let open = try await RPCFixture()
         #expect(try await open.call("aria2.getVersion", "token:anything")["version"] != nil)
-        await open.close()
     }
 
     @Test("a GET has method, id and params in base64") func get() async throws {
@@ -164,7 +157,6 @@ struct RPCRequestTests {
         #expect(JSON(parsing: answer.body)?["id"] == "x")
         answer = await fixture.service.handle(query: [("method", "aria2.getVersion"), ("params", "%%%")])
         #expect(answer.status == 500)
-        await fixture.close()
     }
 
     @Test("deep nesting is no JSON, and strings may hold brackets") func depth() async throws {
@@ -175,7 +167,6 @@ struct RPCRequestTests {
         #expect(JSON(parsing: Array(most.utf8)) != nil)
         let fixture = try await RPCFixture()
         #expect(try await fixture.send(deep).status == 500)
-        await fixture.close()
     }
 
     @Test(
@@ -195,7 +186,6 @@ struct RPCRequestTests {
         let fixture = try await RPCFixture()
         let calls = JSON.array((0..<1_000).map { _ in .members(["methodName": "aria2.getGlobalStat"]) })
         #expect(try await fixture.call("system.multicall", calls).array?.count == 1_000)
-        await fixture.close()
     }
 
     @Test(
