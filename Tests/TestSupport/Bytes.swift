@@ -42,9 +42,18 @@ package enum Bytes {
     /// MD5 as lower-case hexadecimal digits.
     package static func md5(_ bytes: [UInt8]) -> String { hex(.md5, bytes) }
 
-    private static func hex(_ algorithm: Checksum.Algorithm, _ bytes: [UInt8]) -> String {
+    /// A digest as headers have it.
+    package static func base64(_ algorithm: Checksum.Algorithm, _ bytes: [UInt8]) -> String {
+        Data(digest(algorithm, bytes)).base64EncodedString()
+    }
+
+    package static func digest(_ algorithm: Checksum.Algorithm, _ bytes: [UInt8]) -> [UInt8] {
         let digester = Digester(algorithm)
         bytes.withUnsafeBytes { digester.update($0) }
-        return digester.hex()
+        return digester.bytes()
+    }
+
+    private static func hex(_ algorithm: Checksum.Algorithm, _ bytes: [UInt8]) -> String {
+        Digester.hex(digest(algorithm, bytes))
     }
 }

@@ -1,3 +1,5 @@
+import FKTesting
+
 /// Polls a condition every 10 ms until it holds. This is the only place where tests sleep.
 ///
 /// Use it for what gives no event: files, output and records of another process, a weak reference that becomes nil, and
@@ -23,4 +25,14 @@ package func untilCancelled() async throws -> Never {
     for await _ in nothing {}
     source.finish()
     throw CancellationError()
+}
+
+extension Observed where Value == Int {
+    /// Counts one more; 1 is the first.
+    package func next() -> Int {
+        update { count in
+            count += 1
+            return count
+        }
+    }
 }

@@ -1,12 +1,7 @@
-import FKMiddleware
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
-@testable import FKModel
-@testable import FKStore
-@testable import FKTransport
 
 @Suite("Downloads by pieces that the system fetches", .timeLimit(.minutes(10)))
 struct BackgroundTests {
@@ -19,6 +14,13 @@ struct BackgroundTests {
         try await Bench(in: folder, isActive: isActive, settings: { files.use(in: &$0) }) { request, _ in
             .file(content, to: request)
         }
+    }
+
+    private func added() async throws -> (ScriptedFiles, Bench, TaskID) {
+        let folder = try TemporaryFolder()
+        let files = ScriptedFiles(in: folder)
+        let bench = try await bench(files, in: folder)
+        return (files, bench, try await bench.add("a"))
     }
 
     private func kept(_ bench: Bench) -> [String] {
@@ -41,10 +43,7 @@ struct BackgroundTests {
 
     @Test("a file arrives by ranges, each requested once, some ahead, and nothing is left")
     func pieces() async throws {
-        let folder = try TemporaryFolder()
-        let files = ScriptedFiles(in: folder)
-        let bench = try await bench(files, in: folder)
-        let id = try await bench.add("a")
+        let (files, bench, id) = try await added()
         let first = await files.request("bytes=0-65535")
         #expect(files.ranges == ["bytes=0-65535"])
         #expect(files.state.value.flying[first]?.urlRequest.value(forHTTPHeaderField: "If-Range") == nil)
@@ -65,22 +64,15 @@ struct BackgroundTests {
 
     @Test("without a strong validator the pieces follow each other, and 4 KiB are compared")
     func weak() async throws {
-        let folder = try TemporaryFolder()
-        let files = ScriptedFiles(in: folder)
-        let bench = try await bench(files, in: folder)
-        let id = try await bench.add("a")
+        let (files, bench, id) = try await added()
         try await deliverAll(files, count: 5, tag: nil)
         try await bench.expect("a", Self.content, of: id)
         #expect(files.ranges.prefix(2) == ["bytes=0-65535", "bytes=61440-131071"])
-        await bench.downloader.close()
     }
 
     @Test("answers that are no part of the file: a 404, another offset, a cut and a vanished file, another version")
     func answers() async throws {
-        let folder = try TemporaryFolder()
-        let files = ScriptedFiles(in: folder)
-        let bench = try await bench(files, in: folder)
-        let id = try await bench.add("a")
+        let (files, bench, id) = try await added()
         let url = "http://h.example/a"
         let first = await files.request(range(0))
         try files.deliver(first, of: Self.content)
@@ -97,7 +89,7 @@ struct BackgroundTests {
         // The file vanishes before it can be kept; the next attempt asks again.
         let count = files.ranges.count { $0 == range(1) }
         files.state.update { $0.flying[plain] = nil }
-        files.report(.finished(plain, wrong, file: folder.path + "/nothing"))
+        files.report(.finished(plain, wrong, file: bench.folder.path + "/nothing"))
         try await bench.advance(by: 1) { files.ranges.count { $0 == range(1) } > count }
         let again = await files.request(range(1))
         // A part of it.
@@ -128,15 +120,11 @@ struct BackgroundTests {
         let info = await bench.finished(other)
         #expect(info?.state == .error && info?.error?.status == 404 && info?.error?.underlying == "gone")
         #expect(kept(bench).isEmpty && !bench.names.contains("b"))
-        await bench.downloader.close()
     }
 
     @Test("a delivery resumes no task: what the user suspended keeps its pieces until the user resumes it")
     func suspended() async throws {
-        let folder = try TemporaryFolder()
-        let files = ScriptedFiles(in: folder)
-        let bench = try await bench(files, in: folder)
-        let id = try await bench.add("a")
+        let (files, bench, id) = try await added()
         try files.deliver(await files.request(range(0)), of: Self.content)
         let (second, third) = (await files.request(range(1)), await files.request(range(2)))
         try files.deliver(third, of: Self.content)
@@ -152,7 +140,6 @@ struct BackgroundTests {
         try await deliverAll(files, count: 2)
         try await bench.expect("a", Self.content, of: id)
         #expect(files.ranges.count { $0 == range(1) } == 1 && files.ranges.count { $0 == range(2) } == 1)
-        await bench.downloader.close()
     }
 
     @Test("pieces for tasks that were trashed, completed or never known are removed, and requests ended")
@@ -181,17 +168,13 @@ struct BackgroundTests {
         try files.deliver(second, of: Self.content)
         await bench.settle()
         #expect(kept(bench).isEmpty)
-        await bench.downloader.close()
     }
 
     @Test(
         "the next process takes what was delivered before its activation, what is in flight, and asks for nothing twice"
     )
     func nextProcess() async throws {
-        let folder = try TemporaryFolder()
-        let files = ScriptedFiles(in: folder)
-        let bench = try await bench(files, in: folder)
-        let id = try await bench.add("a")
+        let (files, bench, id) = try await added()
         try files.deliver(await files.request(range(0)), of: Self.content)
         let keys = [await files.request(range(1)), await files.request(range(2)), await files.request(range(3))]
         _ = try files.deliver(keys[1], of: Self.content)
@@ -226,10 +209,7 @@ struct BackgroundTests {
 
     @Test("a process that is killed while a piece is appended continues in the middle of the piece")
     func killedInside() async throws {
-        let folder = try TemporaryFolder()
-        let files = ScriptedFiles(in: folder)
-        let bench = try await bench(files, in: folder)
-        let id = try await bench.add("a")
+        let (files, bench, id) = try await added()
         let first = await files.request(range(0))
         try files.deliver(first, of: Self.content)
         _ = await files.request(range(1))
@@ -261,7 +241,6 @@ struct BackgroundTests {
         #expect(await next.finished(id)?.state == .complete)
         #expect(try bench.out("a") == Self.content)
         #expect(later.ranges.contains(range(0)) == false)
-        await next.downloader.close()
     }
 
     @Test("a running transfer is handed over at its last byte, the lock is released, and it comes back")
@@ -298,7 +277,6 @@ struct BackgroundTests {
         try files.deliver(await files.request("bytes=296608-299999"), of: Self.content)
         try await bench.expect("a", Self.content, of: id)
         #expect(Set(files.ranges).count == files.ranges.count && called.value == 1)
-        await bench.downloader.close()
     }
 
     @Test("a downloader whose work path another process used meanwhile closes")
@@ -325,6 +303,5 @@ struct BackgroundTests {
         let id = try await bench.completed("a")
         #expect(files.state.value.started.isEmpty)
         #expect(try await bench.record(id).history.count { $0.by == "background" } == 1)
-        await bench.downloader.close()
     }
 }

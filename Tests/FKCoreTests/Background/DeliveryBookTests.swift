@@ -1,10 +1,7 @@
-import FKMiddleware
 import TestSupport
 import Testing
 
 @testable import FKEngine
-@testable import FKModel
-@testable import FKTransport
 
 @Suite("The book of pieces", .timeLimit(.minutes(10)))
 struct DeliveryBookTests {

@@ -1,10 +1,7 @@
-import FKMiddleware
 import TestSupport
 import Testing
 
 @testable import FKEngine
-@testable import FKModel
-@testable import FKTransport
 
 @Suite("What becomes of a delivered piece")
 struct DeliveryRulesTests {
@@ -167,8 +164,7 @@ struct DeliveryRulesTests {
         #expect(decide(Self.head(206, range: "bytes 100-199/1000", tag: "\"b\"")) == .askAgain(.withoutRange))
         #expect(decide(Self.head(200, range: nil, tag: "\"b\"")) == .startOver(total: nil))
         guard case .refuse(let error) = decide(Self.head(404, range: nil, tag: nil)) else {
-            Issue.record("a 404 was taken")
-            return
+            return unexpected("a 404 was taken")
         }
         #expect(error.status == 404)
     }

@@ -1,8 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKTransport
-
 @Suite("The key of a piece")
 struct PieceKeyTests {
     private static let id = TaskID(url: "http://h.example/a")
@@ -46,8 +44,7 @@ struct PieceKeyTests {
         arguments: [
             "", "fk1", "my own task", "fk2.\(id.hex).1.0.0.all", "fk1.\(id.hex).1.0.0.5-5", "fk1.\(id.hex).1.0.0.6-5",
             "fk1.\(id.hex).1.0.0.-1-5", "fk1.\(id.hex).01.0.0.all", "fk1.\(id.hex).1.0.0.all ",
-            "fk1.\(id.hex).1.0.0.1-2-3",
-            "fk1.\(id.hex).1.0.0.all.body",
+            "fk1.\(id.hex).1.0.0.1-2-3", "fk1.\(id.hex).1.0.0.all.body",
         ])
     func foreign(_ text: String) { #expect(PieceKey(text) == nil) }
 

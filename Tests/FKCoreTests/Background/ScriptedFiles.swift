@@ -1,8 +1,5 @@
 import TestSupport
 
-@testable import FKEngine
-@testable import FKTransport
-
 /// A file transport in the test's hand: it records requests, and pieces arrive when the test says so.
 final class ScriptedFiles: FileTransport {
     struct State {

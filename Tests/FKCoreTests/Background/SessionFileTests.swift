@@ -1,12 +1,5 @@
-import FKMiddleware
 import TestSupport
 import Testing
-
-@testable import FKCore
-@testable import FKEngine
-@testable import FKModel
-@testable import FKStore
-@testable import FKTransport
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
@@ -130,7 +123,6 @@ struct SessionFileTests {
         _ = await files.request("bytes=0-65535")
         #expect(await bench.messager.info(.id(id))?.waiting == .background)
         #expect(Waiting(.background, policy: "why").text == "the system performs the request: why")
-        await bench.downloader.close()
     }
 
     @Test("a new work path has the attributes of its system, an older one keeps its own")

@@ -1,13 +1,5 @@
-import FKMiddleware
-import FKTesting
 import TestSupport
 import Testing
-
-@testable import FKCore
-@testable import FKEngine
-@testable import FKModel
-@testable import FKStore
-@testable import FKTransport
 
 /// Courses of a real application, which is killed, against a model of the system, whose requests outlive it.
 @Suite("Background downloads of an application that is killed", .serialized, .timeLimit(.minutes(20)))

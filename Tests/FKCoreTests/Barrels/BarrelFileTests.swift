@@ -1,10 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKModel
-@testable import FKStore
-
 @Suite("Barrel files")
 struct BarrelFileTests {
     private func barrel(_ name: String = "books", members: Int) -> BarrelRecord {
@@ -62,12 +58,7 @@ struct BarrelFileTests {
     @Test("a missing barrel is not found")
     func missing() throws {
         let scratch = try ScratchWorkPath()
-        do {
-            _ = try BarrelFile.read("x", in: scratch.path)
-            Issue.record("must fail")
-        } catch let error as DownloadError {
-            #expect(error.code == .notFound)
-        }
+        #expect { try BarrelFile.read("x", in: scratch.path) } throws: { ($0 as? DownloadError)?.code == .notFound }
     }
 
     @Test("a URL with a line feed cannot break the lines")

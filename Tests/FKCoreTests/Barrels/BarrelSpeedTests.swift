@@ -3,8 +3,6 @@ import Testing
 
 @testable import FKCore
 @testable import FKEngine
-@testable import FKModel
-@testable import FKStore
 
 @Suite("The speed of a barrel")
 struct BarrelSpeedTests {
@@ -56,7 +54,6 @@ struct BarrelSpeedTests {
         let reports = rates.value.filter { ($0.state ?? 0) > 10 && $0.state != 100 }
         #expect(reports.count >= 4)
         for report in reports { #expect(abs(report.rate - 4_000_000) < 400_000, "\(report)") }
-        await bench.downloader.close()
     }
 
     @Test("bytes that a member brings along, loses or leaves behind are no speed; nor is anything while none runs")

@@ -2,9 +2,6 @@ import TestSupport
 import Testing
 
 @testable import FKCore
-@testable import FKEngine
-@testable import FKModel
-@testable import FKStore
 
 /// A sum of lengths that are not all known.
 @Suite("Members of unknown length", .timeLimit(.minutes(10)))

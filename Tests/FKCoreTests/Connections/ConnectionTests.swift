@@ -1,10 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
-@testable import FKModel
-@testable import FKTransport
 
 /// Several connections for one file. The first one asks for the whole and is held in its middle by a gate; the further
 /// ones ask for ranges.
@@ -126,8 +123,7 @@ struct ConnectionTests {
                 : .file([1, 2, 3], to: request)
         }
         let id = try await bench.add("https://s.example/a")
-        await bench.reached("a", .idle, times: 2)
-        await bench.advance(120)
+        await bench.retried("a", after: 120)
         #expect(await bench.finished(id)?.state == .complete)
         #expect(bench.transport.requests.map(\.prefersHTTP1) == [true, false])
     }
@@ -269,9 +265,7 @@ struct ConnectionTests {
         }
         let id = try await bench.add("a")
         await bench.transport.started(4)
-        var configure = await bench.downloader.configure
-        configure.maxConnectionsPerHost = 1
-        try await bench.downloader.update(configure)
+        try await bench.update { $0.maxConnectionsPerHost = 1 }
         try await bench.wait { await bench.engine.hosts.connections.values.reduce(0, +) == 1 }
         #expect(await bench.state(id) == .action)
         gate.open()
@@ -329,7 +323,6 @@ struct ConnectionTests {
         _ = await bench.engine.answer(.verb(.cancel, .all))
         #expect(await bench.engine.hosts.connections.isEmpty, "seed \(seed)")
         #expect(await bench.engine.taskCounts.running == 0)
-        await bench.downloader.close()
     }
 
     @Test("request middlewares run for every connection")

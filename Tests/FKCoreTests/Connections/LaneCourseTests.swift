@@ -1,6 +1,5 @@
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
 
 /// A file's connections to a server, computed: no clock, no network.

@@ -1,7 +1,5 @@
-import FKMiddleware
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
 
 @Suite("How many connections a file gets")

@@ -1,9 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
-@testable import FKModel
 
 /// The connections of one file against a simple model of a file and a server.
 @Suite("Lanes of one file")
@@ -166,14 +164,12 @@ struct LaneSetTests {
         #expect(more == nil)
         for lane in model.laneSet.lanes.dropLast() {
             guard case .wait = model.laneSet.ended(lane, model.ranges, isStopped: false) else {
-                Issue.record("the others are still at work")
-                return
+                return unexpected("the others are still at work")
             }
         }
         let last = try #require(model.laneSet.lanes.first)
         guard case .last(.fail(let error)) = model.laneSet.ended(last, model.ranges, isStopped: false) else {
-            Issue.record("the attempt has failed")
-            return
+            return unexpected("the attempt has failed")
         }
         #expect(error.code == .connectionLost && model.laneSet.afterLanes == nil)
     }
@@ -201,8 +197,7 @@ struct LaneSetTests {
         #expect(first.index == 0 && second == nil)
         _ = model.fill(first, Self.mebibyte)
         guard case .last(nil) = model.laneSet.ended(first, model.ranges, isStopped: false) else {
-            Issue.record("it was the last one")
-            return
+            return unexpected("it was the last one")
         }
         let next = try model.begin()
         #expect(next.index == 0)

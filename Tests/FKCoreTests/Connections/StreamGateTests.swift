@@ -1,7 +1,5 @@
 import Testing
 
-@testable import FKCore
-@testable import FKModel
 @testable import FKTransport
 
 @Suite("How many transfers share the connections to a server")

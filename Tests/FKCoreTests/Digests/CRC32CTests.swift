@@ -1,9 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKMiddleware
-@testable import FKModel
 
 @Suite("CRC-32C")
 struct CRC32CTests {

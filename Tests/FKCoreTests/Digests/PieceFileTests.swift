@@ -1,9 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
-@testable import FKStore
 
 @Suite("Files with digests of pieces", .timeLimit(.minutes(10)))
 struct PieceFileTests {

@@ -1,10 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
-@testable import FKModel
-@testable import FKStore
 
 @Suite("Pieces with digests from a list") struct PieceLedgerTests {
     /// 5 pieces of 10 bytes, the last with 3.

@@ -1,11 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
-@testable import FKModel
-@testable import FKStore
-@testable import FKTransport
 
 /// A list has given SHA-256 digests of pieces of 256 KiB.
 @Suite("Pieces with digests from a list", .timeLimit(.minutes(10)))
@@ -22,9 +18,7 @@ struct PieceTests {
 
     static func digests(of content: [UInt8], _ length: Int) -> PieceDigests {
         let bytes = stride(from: 0, to: content.count, by: length).flatMap { start in
-            let digester = Digester(.sha256)
-            content[start..<min(start + length, content.count)].withUnsafeBytes { digester.update($0) }
-            return digester.bytes()
+            Bytes.digest(.sha256, Array(content[start..<min(start + length, content.count)]))
         }
         return PieceDigests(.sha256, length: Int64(length), bytes: bytes)!
     }
@@ -147,10 +141,7 @@ struct PieceTests {
         gate.open()
         #expect(try bench.stored(id).received == Int64(8 * Self.piece))
         let part = try #require(bench.names.first)
-        let handle = try FileHandle(forUpdating: URL(fileURLWithPath: "\(bench.out)/\(part)"))
-        try handle.seek(toOffset: UInt64(Self.offset))
-        try handle.write(contentsOf: Data([~Self.content[Self.offset]]))
-        try handle.close()
+        try overwrite("\(bench.out)/\(part)", with: [~Self.content[Self.offset]], at: Self.offset)
         try await bench.control.resume(.id(id))
         try await bench.expect("f", Self.content, of: id)
         #expect(bench.sent("Range") == ["-", "bytes=\(8 * Self.piece)-", Self.range])
@@ -172,19 +163,13 @@ struct PieceTests {
             if byPieces {
                 $0.options.pieces = Self.digests(of: content, 1 << 20)
             } else {
-                $0.options.checksum = try? Checksum(.sha256, hex: Self.sha256(content))
+                $0.options.checksum = try? Checksum(.sha256, hex: Bytes.sha256(content))
             }
         }
         try await bench.advance(by: LaneGrowth.intervals.upperBound) { ranges(bench, ofB: true).count > 1 }
         gate.open()
         try await bench.expect("f", content, of: id)
         #expect(try bench.stored(id).attempts == 1)
-    }
-
-    static func sha256(_ bytes: [UInt8]) -> String {
-        let digester = Digester(.sha256)
-        bytes.withUnsafeBytes { digester.update($0) }
-        return digester.hex()
     }
 
     @Test("the combined file has another digest: it is fetched from one source alone, and no attempt is lost")
@@ -201,7 +186,7 @@ struct PieceTests {
         let id = try await bench.add(Self.a) {
             $0.mirrors = [Self.b]
             $0.options.maxAttempts = 1
-            $0.options.checksum = try? Checksum(.sha256, hex: Self.sha256(content))
+            $0.options.checksum = try? Checksum(.sha256, hex: Bytes.sha256(content))
         }
         try await bench.advance(by: LaneGrowth.intervals.upperBound) { ranges(bench, ofB: true).count > 1 }
         let asked = ranges(bench, ofB: true).count
@@ -220,10 +205,7 @@ struct PieceTests {
         let verifier = FileVerifier(bench.workPath)
         let right = verifier.verify(try bench.stored(id))
         #expect(right.result == .right && right.reason == "its pieces have the list's sha-256")
-        let handle = try FileHandle(forUpdating: URL(fileURLWithPath: path))
-        try handle.seek(toOffset: UInt64(Self.offset))
-        try handle.write(contentsOf: Data([~Self.content[Self.offset]]))
-        try handle.close()
+        try overwrite(path, with: [~Self.content[Self.offset]], at: Self.offset)
         let damaged = verifier.verify(try bench.stored(id))
         #expect(damaged.damaged == [Int64(5 * Self.piece)..<Int64(6 * Self.piece)])
         #expect(damaged.reason == "1 of 13 pieces differs from the list")
@@ -246,7 +228,7 @@ struct PieceTests {
         unlink(bench.workPath.digestsPath(lost))
         let whole = try await bench.add("whole") {
             $0.options.pieces = Self.digests
-            $0.options.checksum = try? Checksum(.sha256, hex: Self.sha256(Self.content))
+            $0.options.checksum = try? Checksum(.sha256, hex: Bytes.sha256(Self.content))
         }
         unlink(bench.workPath.digestsPath(whole))
         gate.open()

@@ -1,9 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
-@testable import FKModel
 @testable import FKStore
 
 @Suite("What a file that was never synced has to show after another boot")

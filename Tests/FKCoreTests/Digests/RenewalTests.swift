@@ -1,9 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
-@testable import FKModel
 @testable import FKStore
 
 @Suite("Whose file a refresh or repair finds", .timeLimit(.minutes(10)))

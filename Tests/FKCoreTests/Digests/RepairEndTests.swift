@@ -1,11 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
-@testable import FKModel
-@testable import FKStore
-@testable import FKTransport
 
 @Suite("The damaged file stays until its repair is proven", .timeLimit(.minutes(10)))
 struct RepairEndTests {
@@ -60,16 +56,17 @@ struct RepairEndTests {
 
     private func damage(_ path: String) throws {
         let time = try #require(FileIdentity(path: path)).time
-        let file = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
-        try file.write(contentsOf: Data(Self.damaged))
-        try file.close()
+        try overwrite(path, with: Self.damaged)
         try setTime(time, of: path)
     }
 
-    private func verify(_ bench: Bench) async throws -> [VerifiedFile] {
-        var files: [VerifiedFile] = []
-        for try await file in bench.messager.verify(.all) { files.append(file) }
-        return files
+    /// The repair runs and has received so many bytes.
+    private func repairing(_ count: Int) async throws -> (Bench, TaskID, FakeGate) {
+        let gate = FakeGate()
+        let (bench, id) = try await bench { .file(Self.content, to: $0, gate: gate, pauseAt: count) }
+        _ = try await bench.control.repair(try await bench.verify())
+        await gate.reached()
+        return (bench, id, gate)
     }
 
     @Test(
@@ -81,20 +78,20 @@ struct RepairEndTests {
             isWell.withLock(\.self) ? .file(Self.content, etag: etag, to: $0) : server.answer($0)
         }
         let before = try #require(FileIdentity(path: bench.out + "/a"))
-        #expect(try await bench.control.repair(try await verify(bench)) == 1)
+        #expect(try await bench.control.repair(try await bench.verify()) == 1)
         let info = try #require(await bench.finished(id))
         #expect(info.state == .error)
         #expect(
             info.error?.code == (server == .gone ? .httpStatus : .changedOnServer), "\(String(describing: info.error))")
         #expect(server == .gone || info.error?.message.contains("fetch it anew with refresh") == true)
         #expect(bench.names == ["a"] && FileIdentity(path: bench.out + "/a") == before)
-        let found = try await verify(bench)
+        let found = try await bench.verify()
         #expect(found.map(\.result) == [.damaged] && found[0].damaged == [Int64(Self.mib)..<Int64(2 * Self.mib)])
         isWell.withLock { $0 = true }
         #expect(try await bench.control.repair(found) == 1)
         #expect(await bench.finished(id)?.path == bench.out + "/a")
         #expect(try bench.out("a") == Self.content && bench.names == ["a"])
-        #expect(try await verify(bench).map(\.result) == [.right])
+        #expect(try await bench.verify().map(\.result) == [.right])
         #expect(try bench.stored(id).former == nil)
     }
 
@@ -104,17 +101,16 @@ struct RepairEndTests {
             request.urlRequest.url?.host == "m.example"
                 ? .file(Self.other, etag: etag, to: request) : .file(Self.content, to: request)
         }
-        _ = try await bench.control.repair(try await verify(bench))
+        _ = try await bench.control.repair(try await bench.verify())
         #expect(await bench.finished(id)?.state == .complete)
         #expect(try bench.out("a") == Self.content && bench.names == ["a"])
-        #expect(
-            bench.transport.requests.compactMap { $0.urlRequest.url?.host }.suffix(2) == ["m.example", "h.example"])
+        #expect(bench.hosts.suffix(2) == ["m.example", "h.example"])
     }
 
     @Test("a refused repair: a refresh fetches the other version, and the damaged file is replaced")
     func refreshed() async throws {
         let (bench, id) = try await bench { .file(Self.other, etag: "\"2\"", to: $0) }
-        _ = try await bench.control.repair(try await verify(bench))
+        _ = try await bench.control.repair(try await bench.verify())
         #expect(await bench.finished(id)?.error?.code == .changedOnServer)
         let records = StoreReader(bench.workPath).records([id]).filter(\.mayRenew)
         #expect(records.map(\.ofFinished.validator?.etag) == ["\"1\""])
@@ -129,7 +125,7 @@ struct RepairEndTests {
     func withoutRanges(hasLength: Bool) async throws {
         let (bench, id) = try await bench(etag: nil) { _ in Self.whole(Self.content, hasLength: hasLength) }
         let before = bench.transport.requests.count
-        _ = try await bench.control.repair(try await verify(bench))
+        _ = try await bench.control.repair(try await bench.verify())
         #expect(await bench.finished(id)?.state == .complete)
         #expect(try bench.out("a") == Self.content && bench.names == ["a"])
         // A range, which is not served, and the file.
@@ -142,7 +138,7 @@ struct RepairEndTests {
         let (bench, id) = try await bench { .file(Self.content, to: $0, gate: gate, pauseAt: 1_000) }
         let path = bench.out + "/a"
         try setTime(try #require(FileIdentity(path: path)).time + 1_000_000, of: path)
-        _ = try await bench.control.repair(try await verify(bench))
+        _ = try await bench.control.repair(try await bench.verify())
         await gate.reached()
         #expect(try bench.out("a") == Self.damaged)
         gate.open()
@@ -158,10 +154,7 @@ struct RepairEndTests {
 
     @Test("forget after a repair that has not ended keeps the damaged file alone", arguments: Moment.allCases)
     func forget(_ moment: Moment) async throws {
-        let gate = FakeGate()
-        let (first, id) = try await bench { .file(Self.content, to: $0, gate: gate, pauseAt: 1_000) }
-        _ = try await first.control.repair(try await verify(first))
-        await gate.reached()
+        let (first, id, gate) = try await repairing(1_000)
         var bench = first
         switch moment {
         case .suspended: try await first.control.suspend(.id(id))
@@ -183,10 +176,7 @@ struct RepairEndTests {
         "a repair that is stopped continues with its copy, and replaces the file",
         arguments: [Moment.suspended, .killed])
     func continues(_ moment: Moment) async throws {
-        let gate = FakeGate()
-        let (first, id) = try await bench { .file(Self.content, to: $0, gate: gate, pauseAt: 300_000) }
-        _ = try await first.control.repair(try await verify(first))
-        await gate.reached()
+        let (first, id, gate) = try await repairing(300_000)
         var bench = first
         if moment == .killed {
             await first.downloader.close()
@@ -199,49 +189,43 @@ struct RepairEndTests {
         #expect(await bench.finished(id)?.state == .complete)
         #expect(try bench.out("a") == Self.content && bench.names == ["a"])
         #expect(bench.sent("Range").last == "bytes=\(Self.mib + 300_000)-\(2 * Self.mib - 1)")
-        #expect(try await verify(bench).map(\.result) == [.right])
+        #expect(try await bench.verify().map(\.result) == [.right])
     }
 
     @Test("a suspended repair that is asked for again continues with its copy, and replaces the file")
     func askedForAgain() async throws {
-        let gate = FakeGate()
-        let (bench, id) = try await bench { .file(Self.content, to: $0, gate: gate, pauseAt: 300_000) }
-        _ = try await bench.control.repair(try await verify(bench))
-        await gate.reached()
+        let (bench, id, gate) = try await repairing(300_000)
         // It runs.
-        #expect(try await bench.control.repair(try await verify(bench)) == 0)
+        #expect(try await bench.control.repair(try await bench.verify()) == 0)
         try await bench.control.suspend(.id(id))
         gate.open()
-        let found = try await verify(bench)
+        let found = try await bench.verify()
         #expect(found.map(\.result) == [.damaged])
         #expect(try await bench.control.repair(found) == 1)
         #expect(await bench.finished(id)?.state == .complete)
         #expect(try bench.out("a") == Self.content && bench.names == ["a"])
         #expect(bench.sent("Range").last == "bytes=\(Self.mib + 300_000)-\(2 * Self.mib - 1)")
-        #expect(try await verify(bench).map(\.result) == [.right])
+        #expect(try await bench.verify().map(\.result) == [.right])
     }
 
     @Test("a suspended repair whose file has other damage by now begins again")
     func otherDamage() async throws {
-        let gate = FakeGate()
-        let (bench, id) = try await bench { .file(Self.content, to: $0, gate: gate, pauseAt: 300_000) }
-        _ = try await bench.control.repair(try await verify(bench))
-        await gate.reached()
+        let (bench, id, gate) = try await repairing(300_000)
         try await bench.control.suspend(.id(id))
         gate.open()
         let path = bench.out + "/a"
         let time = try #require(FileIdentity(path: path)).time
         try bench.folder.write(Self.changed(Self.damaged, at: 5), to: "out/a")
         try setTime(time, of: path)
-        #expect(try await bench.control.repair(try await verify(bench)) == 1)
+        #expect(try await bench.control.repair(try await bench.verify()) == 1)
         try await bench.expect("a", Self.content, of: id)
-        #expect(try await verify(bench).map(\.result) == [.right])
+        #expect(try await bench.verify().map(\.result) == [.right])
     }
 
     @Test("a damaged file that is gone when its repair begins is fetched as a whole")
     func goneMeanwhile() async throws {
         let (bench, id) = try await bench { .file(Self.content, to: $0) }
-        let found = try await verify(bench)
+        let found = try await bench.verify()
         #expect(unlink(bench.out + "/a") == 0)
         _ = try await bench.control.repair(found)
         #expect(await bench.finished(id)?.state == .complete)
@@ -252,24 +236,21 @@ struct RepairEndTests {
     func missing() async throws {
         let (bench, id) = try await bench { _ in .status(404) }
         #expect(unlink(bench.out + "/a") == 0)
-        _ = try await bench.control.repair(try await verify(bench))
+        _ = try await bench.control.repair(try await bench.verify())
         #expect(await bench.finished(id)?.state == .error)
-        #expect(try await verify(bench).map(\.result) == [.missing])
+        #expect(try await bench.verify().map(\.result) == [.missing])
         try bench.folder.write(Self.damaged, to: "out/a")
-        #expect(try await verify(bench).map(\.result) == [.damaged])
+        #expect(try await bench.verify().map(\.result) == [.damaged])
         try bench.folder.write(Self.content, to: "out/a")
-        #expect(try await verify(bench).map(\.result) == [.right])
+        #expect(try await bench.verify().map(\.result) == [.right])
     }
 
     @Test("a repair whose process has ended is begun again by the next request")
     func interrupted() async throws {
-        let gate = FakeGate()
-        let (first, id) = try await bench { .file(Self.content, to: $0, gate: gate, pauseAt: 1_000) }
-        _ = try await first.control.repair(try await verify(first))
-        await gate.reached()
+        let (first, id, _) = try await repairing(1_000)
         await first.downloader.close()
         let next = try await Bench(in: first.folder, isActive: false, content: Self.content)
-        let found = try await verify(next)
+        let found = try await next.verify()
         #expect(found.map(\.result) == [.damaged])
         #expect(try await next.control.repair(found) == 1)
         await next.engine.activate()
@@ -279,10 +260,7 @@ struct RepairEndTests {
 
     @Test("a process that ends before the repaired file has its name: the damaged file and one set aside stay")
     func renameMissing() async throws {
-        let gate = FakeGate()
-        let (first, id) = try await bench { .file(Self.content, to: $0, gate: gate, pauseAt: 1_000) }
-        _ = try await first.control.repair(try await verify(first))
-        await gate.reached()
+        let (first, id, _) = try await repairing(1_000)
         await first.downloader.close()
         let aside = first.out + "/" + FileNameRules.rejectedName(for: "a", id: id, number: 0)
         try Data([1]).write(to: URL(fileURLWithPath: aside))

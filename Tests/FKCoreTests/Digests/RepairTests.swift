@@ -1,9 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
-@testable import FKModel
 
 @Suite("Verifying, repairing and refreshing finished files", .timeLimit(.minutes(10)))
 struct RepairTests {
@@ -23,27 +21,21 @@ struct RepairTests {
         try handle.write(contentsOf: Data([~byte]))
     }
 
-    private func verify(_ bench: Bench, _ selector: TaskSelector = .all) async throws -> [VerifiedFile] {
-        var files: [VerifiedFile] = []
-        for try await file in bench.messager.verify(selector) { files.append(file) }
-        return files
-    }
-
     @Test("a damaged piece: found, fetched alone, and right again; the task is complete under the same path")
     func repair() async throws {
         let bench = try await Bench(content: Self.content)
         let id = try await bench.add("a")
         let path = try #require(await bench.finished(id)?.path)
-        #expect(try await verify(bench).map(\.result) == [.right])
+        #expect(try await bench.verify().map(\.result) == [.right])
         try flip(bench, "a", at: Self.mib + 9)
-        let damaged = try await verify(bench, .id(id))
+        let damaged = try await bench.verify(.id(id))
         #expect(damaged.map(\.result) == [.damaged])
         #expect(damaged[0].damaged == [Int64(Self.mib)..<Int64(2 * Self.mib)] && damaged[0].path == path)
         #expect(try await bench.control.repair(damaged) == 1)
         #expect(await bench.finished(id)?.state == .complete)
         #expect(try bench.out("a") == Self.content && bench.names == ["a"])
         #expect(bench.sent("Range") == ["-", "bytes=1048576-2097151"])
-        #expect(try await verify(bench).map(\.result) == [.right])
+        #expect(try await bench.verify().map(\.result) == [.right])
         #expect(try await bench.control.repair(damaged.filter { $0.result == .right }) == 0)
     }
 
@@ -79,8 +71,7 @@ struct RepairTests {
             .file(Self.content, to: request, cut: number == 1 ? Self.mib + 500_000 : nil)
         }
         let id = try await bench.add("a")
-        await bench.reached("a", .idle, times: 2)
-        await bench.advance(1)
+        await bench.retried("a", after: 1)
         #expect(await bench.finished(id)?.state == .complete)
         let written = try #require(try bench.stored(id).written)
         let file = try #require(PieceFile.read(bench.workPath.piecesPath(id), of: written))
@@ -102,7 +93,7 @@ struct RepairTests {
             try data.write(to: file)
         }
         try await bench.completed("a")
-        #expect(try await verify(bench).map(\.result) == [.right])
+        #expect(try await bench.verify().map(\.result) == [.right])
     }
 
     @Test("verify selects: unfinished tasks are left out, unknown ones throw; nothing is changed")
@@ -114,9 +105,9 @@ struct RepairTests {
         let failed = try await bench.add("none", barrel: "x")
         #expect(await bench.finished(id)?.state == .complete)
         #expect(await bench.finished(failed)?.state == .error)
-        #expect(try await verify(bench, .barrel("x")).map(\.id) == [id])
-        await #expect(throws: DownloadError.self) { try await verify(bench, .barrel("none")) }
-        await #expect(throws: DownloadError.self) { try await verify(bench, .url("http://h.example/other")) }
+        #expect(try await bench.verify(.barrel("x")).map(\.id) == [id])
+        await #expect(throws: DownloadError.self) { try await bench.verify(.barrel("none")) }
+        await #expect(throws: DownloadError.self) { try await bench.verify(.url("http://h.example/other")) }
         #expect(bench.transport.requests.count == 2)
     }
 
@@ -136,7 +127,7 @@ struct RepairTests {
         gate.open()
         #expect(await bench.finished(id)?.state == .complete)
         #expect(try bench.out("a") == [4, 5, 6, 7] && bench.names == ["a"])
-        #expect(try await verify(bench).map(\.result) == [.right])
+        #expect(try await bench.verify().map(\.result) == [.right])
         #expect(bench.transport.requests.count == 2)
     }
 }

@@ -1,11 +1,6 @@
 import FKManifests
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
-
-@testable import FKCore
-@testable import FKModel
 
 @Suite("Signed files", .timeLimit(.minutes(5)))
 struct SignedFileTests {
@@ -37,7 +32,6 @@ struct SignedFileTests {
             #expect(info.state == .complete, "\(String(describing: info.error))")
             #expect(try live.out("a") == Self.content)
         }
-        await live.downloader.close()
     }
 
     @Test("a file that the key has not signed never gets its name")
@@ -49,7 +43,6 @@ struct SignedFileTests {
         #expect(info.state == .error && info.error?.code == .checksumMismatch)
         #expect(info.error?.message.contains("its signature does not match its bytes") == true)
         #expect(!live.names.contains("a"))
-        await live.downloader.close()
     }
 
     @Test("an existing file that the key has not signed does not count as the result, and stays")
@@ -66,7 +59,6 @@ struct SignedFileTests {
         #expect(info.error?.message.contains("was there already") == true)
         #expect(try live.out("a") == [1])
         #expect(server.requests.isEmpty)
-        await live.downloader.close()
     }
 
     @Test("nothing of a list is parsed before its signature is proven, and its lock names the signer")

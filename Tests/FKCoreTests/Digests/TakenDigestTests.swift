@@ -1,10 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKEngine
-@testable import FKModel
-
 /// A task has half of its file, and its digest is taken away.
 @Suite("A digest that is taken away", .timeLimit(.minutes(10)))
 struct TakenDigestTests {
@@ -127,15 +123,8 @@ struct TakenDigestTests {
             guard request.urlRequest.url?.host == "b.example" else {
                 return .file(large, etag: "\"a\"", to: request, gate: gate, pauseAt: 300_000)
             }
-            let digester = Digester(.sha256)
-            other.withUnsafeBytes { digester.update($0) }
-            let base64 = Data(digester.bytes()).base64EncodedString()
-            var answer = FakeTransport.Answer.file(other, etag: "\"b\"", to: request)
-            if case .head(var head) = answer.steps[0] {
-                head.fields.append(.init("Repr-Digest", "sha-256=:\(base64):"))
-                answer.steps[0] = .head(head)
-            }
-            return answer
+            let digest = "sha-256=:\(Bytes.base64(.sha256, other)):"
+            return .file(other, etag: "\"b\"", to: request, fields: [.init("Repr-Digest", digest)])
         }
         let id = try await bench.add(Self.a) { $0.mirrors = [Self.b] }
         try await bench.advance(by: LaneGrowth.intervals.upperBound) {

@@ -1,10 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKEngine
-@testable import FKModel
-
 @Suite("Digests, lengths and limits", .timeLimit(.minutes(10)))
 struct VerifyTests {
     @Test("a right digest, computed while writing", arguments: Checksum.Algorithm.allCases, [0, 10, 400_000])

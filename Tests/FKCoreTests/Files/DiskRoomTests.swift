@@ -1,9 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
-@testable import FKModel
 
 @Suite("Room on the disk")
 struct DiskRoomTests {
@@ -69,10 +67,7 @@ struct DiskRoomTests {
     func holes() throws {
         let folder = try TemporaryFolder()
         let part = try PartFile(in: try Folder(path: folder.path), name: "a")
-        let file = try FileHandle(forWritingTo: URL(fileURLWithPath: part.path))
-        try file.seek(toOffset: 10 << 20)
-        try file.write(contentsOf: Data(repeating: 1, count: 4_096))
-        try file.close()
+        try overwrite(part.path, with: [UInt8](repeating: 1, count: 4_096), at: 10 << 20)
         #expect(part.length == (10 << 20) + 4_096)
         #expect((4_096...65_536).contains(part.occupied))
     }

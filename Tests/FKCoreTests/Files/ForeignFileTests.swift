@@ -1,10 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKModel
-@testable import FKStore
-
 #if canImport(Glibc)
     import Glibc
 #elseif canImport(Musl)
@@ -34,9 +30,7 @@ enum Meddling: CaseIterable, CustomTestStringConvertible {
             _ = try Program.run("cp", ["-p", other, path])
             unlink(other)
         case .editedInPlace:
-            let file = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
-            try file.write(contentsOf: Data(mine))
-            try file.close()
+            try overwrite(path, with: mine)
             try setTime(own.time + 1_000_000, of: path)
         case .symlink:
             try write(mine, path + ".target")

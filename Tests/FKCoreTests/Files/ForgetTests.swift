@@ -1,7 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
 @testable import FKStore
 
@@ -76,8 +75,7 @@ struct ForgetTests {
     @Test("a forget posted by another process is carried out once, though the same task was added since")
     func posted() async throws {
         let first = try await Bench(content: Self.content)
-        let id = try await first.add("a")
-        _ = await first.finished(id)
+        try await first.completed("a")
         await first.downloader.close()
         let mailbox = Mailbox(first.workPath)
         let message = try mailbox.post(.verb(.forget, .all))

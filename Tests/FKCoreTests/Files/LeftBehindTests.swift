@@ -1,11 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKEngine
-@testable import FKModel
-@testable import FKStore
-
 @Suite("What a middleware that moves the file leaves to the engine", .timeLimit(.minutes(10)))
 struct LeftBehindTests {
     static let content = Bytes.pattern(count: 1_000)

@@ -1,10 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
-@testable import FKModel
-@testable import FKStore
 
 @Suite("Part files in another folder", .timeLimit(.minutes(10)))
 struct PartsFolderTests {
@@ -131,7 +128,6 @@ struct PartsFolderTests {
         let bench = try await task.next()
         _ = try await verb == .cancel ? bench.control.cancel(.id(task.id)) : bench.control.trash(.id(task.id))
         #expect(task.parts.names == [] && bench.names == [])
-        await bench.downloader.close()
     }
 
     @Test("the part is lost: the file is fetched again, into the folder of now")
@@ -281,8 +277,7 @@ struct PartsFolderTests {
         let chains = MiddlewareChains()
         chains.onResponse("after") { _ in }
         let second = try await Bench(in: copy, chains: chains, content: Self.content) { $0.partsFolder = parts.url }
-        #expect(await second.finished(id)?.state == .complete)
-        #expect(try second.out("a") == Self.content)
+        try await second.expect("a", Self.content, of: id)
         #expect(second.names == ["a"] && parts.names == [] && second.transport.requests.count <= 1)
         gate.open()
     }

@@ -1,10 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
-@testable import FKModel
-@testable import FKStore
 
 @Suite("A process that ends between the record and the rename")
 struct PublishingTests {
@@ -30,6 +27,15 @@ struct PublishingTests {
         return (workPath, record)
     }
 
+    /// The next engine works on the task until it has ended.
+    private func settle(_ record: TaskRecord, in folder: TemporaryFolder, _ transport: FakeTransport) async throws {
+        let engine = try Engine(
+            configure: Configure(workPath: folder.file("work")), scope: .all, transport: transport)
+        await engine.activate()
+        await engine.waitUntilSettled(record.id)
+        await engine.close()
+    }
+
     @Test("is not shown as complete, and the next engine finishes without a request")
     func rename() async throws {
         let folder = try TemporaryFolder()
@@ -39,11 +45,7 @@ struct PublishingTests {
         #expect(shown.state == .idle && shown.path == nil)
 
         let transport = FakeTransport { _, _ in .status(500) }
-        let engine = try Engine(
-            configure: Configure(workPath: folder.file("work")), scope: .all, transport: transport)
-        await engine.activate()
-        await engine.waitUntilSettled(record.id)
-        await engine.close()
+        try await settle(record, in: folder, transport)
         #expect(try StoreReader(workPath).record(record.id).state == .complete)
         #expect(try folder.read("out/a.bin") == content)
         #expect(transport.requests.isEmpty)
@@ -55,12 +57,7 @@ struct PublishingTests {
         let content = Bytes.pattern(count: 1_000)
         // The length has reached the disk, the bytes have not.
         let (workPath, record) = try leftBehind([UInt8](repeating: 0, count: 1_000), in: folder, bootID: "another boot")
-        let engine = try Engine(
-            configure: Configure(workPath: folder.file("work")), scope: .all,
-            transport: FakeTransport { request, _ in .file(content, to: request) })
-        await engine.activate()
-        await engine.waitUntilSettled(record.id)
-        await engine.close()
+        try await settle(record, in: folder, FakeTransport { request, _ in .file(content, to: request) })
         #expect(try StoreReader(workPath).record(record.id).state == .complete)
         #expect(try folder.read("out/a.bin") == content)
     }
@@ -73,12 +70,7 @@ struct PublishingTests {
         _ = try folder.write([1, 2, 3], to: "out/a.bin")
         #expect(try StoreReader(workPath).record(record.id).state == .idle)
 
-        let engine = try Engine(
-            configure: Configure(workPath: folder.file("work")), scope: .all,
-            transport: FakeTransport { _, _ in .status(500) })
-        await engine.activate()
-        await engine.waitUntilSettled(record.id)
-        await engine.close()
+        try await settle(record, in: folder, FakeTransport { _, _ in .status(500) })
         #expect(try folder.read("out/a.bin") == [1, 2, 3])
         #expect(try folder.read("out/a.1.bin") == content)
     }
@@ -89,12 +81,7 @@ struct PublishingTests {
         let content = Bytes.pattern(count: 1_000)
         _ = try folder.write([UInt8](repeating: 7, count: 1_000), to: "out/named.bin")
         let transport = FakeTransport { request, _ in
-            var answer = FakeTransport.Answer.file(content, to: request)
-            if case .head(var head) = answer.steps[0] {
-                head.fields.append(.init("Content-Disposition", "attachment; filename=named.bin"))
-                answer.steps[0] = .head(head)
-            }
-            return answer
+            .file(content, to: request, fields: [.init("Content-Disposition", "attachment; filename=named.bin")])
         }
         let configure = Configure(workPath: folder.file("work"))
         var task = TaskDescription(url: "http://h.example/a")

@@ -1,10 +1,8 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
 @testable import FKManifests
-@testable import FKModel
 
 /// Texts from servers and programs.
 @Suite("Fuzzed answers of servers and programs") struct FuzzAnswerTests {

@@ -1,8 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKModel
 @testable import FKStore
 
 /// Info files with a right checksum that say what is not so: bytes that were never received, a file that is not there, a
@@ -52,7 +50,6 @@ struct FuzzClaimTests {
             #expect(path.hasPrefix(bench.out + "/"))
             #expect(try bytes(path) == claim.content, "\(claim.record)")
         }
-        await bench.downloader.close()
     }
 
     /// Never bytes of another file in place of the right ones: that only a digest can tell.

@@ -1,8 +1,5 @@
 import TestSupport
 
-@testable import FKCore
-@testable import FKModel
-
 /// What may be on the disk in a course: every file with a visible name, and whose it is.
 struct CourseDisk {
     enum Owner {

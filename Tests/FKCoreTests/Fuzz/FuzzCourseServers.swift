@@ -1,9 +1,5 @@
 import TestSupport
 
-@testable import FKCore
-@testable import FKModel
-@testable import FKTransport
-
 /// The servers of a course: each host has one version of the file at a time, and says what it says about it.
 final class CourseServers: Sendable {
     /// What a host says about its version.
@@ -208,11 +204,7 @@ final class CourseServers: Sendable {
     }
 
     private func digest(of version: Int) -> String {
-        let hex = Array(sha256(of: version).utf8)
-        let bytes = stride(from: 0, to: hex.count, by: 2).compactMap {
-            UInt8(String(decoding: hex[$0..<$0 + 2], as: UTF8.self), radix: 16)
-        }
-        return Data(bytes).base64EncodedString()
+        Bytes.base64(.sha256, [UInt8](versions[version]))
     }
 
     func sha256(of version: Int) -> String { Bytes.sha256([UInt8](versions[version])) }

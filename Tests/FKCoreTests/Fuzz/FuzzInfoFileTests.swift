@@ -1,10 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKModel
-@testable import FKStore
-
 /// Info files that were damaged, cut, mixed up or forged: an untouched generation is found whatever happened to the rest,
 /// and what is taken for a record can be worked with.
 @Suite("Fuzzed info files")

@@ -1,9 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKModel
-
 /// Whatever URLs, servers and people call a file: what comes out is one safe name in one folder.
 @Suite("Fuzzed names")
 struct FuzzNameTests {

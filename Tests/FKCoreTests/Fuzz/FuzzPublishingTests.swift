@@ -1,10 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKModel
-@testable import FKStore
-
 /// Nasty names on the way to the disk, into folders full of traps.
 @Suite("Fuzzed publishing", .timeLimit(.minutes(10)))
 struct FuzzPublishingTests {
@@ -41,13 +37,8 @@ struct FuzzPublishingTests {
         let before = try traps.foreign()
         let dispositions = Dictionary(tasks.map { ($0.task.url, $0.disposition) }, uniquingKeysWith: { $1 })
         let bench = try await Bench(in: folder) { request, _ in
-            var answer = FakeTransport.Answer.file(Self.content, to: request)
-            let url = request.urlRequest.url?.absoluteString ?? ""
-            if case .head(var head) = answer.steps[0], let value = dispositions[url] ?? nil {
-                head.fields.append(.init("Content-Disposition", value))
-                answer.steps[0] = .head(head)
-            }
-            return answer
+            let value = dispositions[request.urlRequest.url?.absoluteString ?? ""] ?? nil
+            return .file(Self.content, to: request, fields: value.map { [.init("Content-Disposition", $0)] } ?? [])
         }
         let replies = try await bench.engine.add(tasks.map(\.task), barrel: nil, run: true)
         await bench.engine.waitUntilSettled(replies.map(\.id))
@@ -82,12 +73,7 @@ struct FuzzPublishingTests {
         let head = NastyHeader.disposition(name, &random)
         let content = Bytes.pattern(count: 400_000)
         let bench = try await Bench(in: folder) { request, _ in
-            var answer = FakeTransport.Answer.file(content, to: request, gate: gate, pauseAt: 300_000)
-            if case .head(var fields) = answer.steps[0] {
-                fields.fields.append(.init("Content-Disposition", head))
-                answer.steps[0] = .head(fields)
-            }
-            return answer
+            .file(content, to: request, gate: gate, pauseAt: 300_000, fields: [.init("Content-Disposition", head)])
         }
         // The folder itself, or one above it.
         let isParent = seed % 2 == 1

@@ -1,7 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKModel
 
 /// Records whose JSON was damaged. An info file's checksum usually refuses them first.

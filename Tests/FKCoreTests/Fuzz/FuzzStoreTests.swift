@@ -1,10 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
-@testable import FKModel
-@testable import FKStore
 
 /// Barrel files and messages that were damaged or forged.
 @Suite("Fuzzed barrels and messages")

@@ -1,9 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
-@testable import FKModel
 
 /// Files that change on their servers, addresses that lead to other files, answers that are cut, refused or wrong, engines
 /// that are closed or killed, repairs and refreshes, and other programs and persons at work in the same folder. Whatever

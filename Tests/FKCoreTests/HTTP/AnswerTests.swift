@@ -1,11 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKEngine
-@testable import FKModel
-@testable import FKStore
-
 /// One file, no range, a server that does not keep to HTTP.
 @Suite("Answers that are not what they say", .timeLimit(.minutes(10)))
 struct AnswerTests {
@@ -253,15 +248,7 @@ struct AnswerTests {
 
     /// The fields by which servers tell a digest, for a body.
     private static func digests(_ body: [UInt8]) -> [(name: String, value: String)] {
-        func base64(_ algorithm: Checksum.Algorithm) -> String {
-            let digester = Digester(algorithm)
-            body.withUnsafeBytes { digester.update($0) }
-            let hex = Array(digester.hex().utf8)
-            let bytes = stride(from: 0, to: hex.count, by: 2).map {
-                UInt8(String(decoding: hex[$0..<$0 + 2], as: UTF8.self), radix: 16) ?? 0
-            }
-            return Data(bytes).base64EncodedString()
-        }
+        func base64(_ algorithm: Checksum.Algorithm) -> String { Bytes.base64(algorithm, body) }
         return [
             ("Repr-Digest", "sha-256=:\(base64(.sha256)):"), ("Repr-Digest", "sha-512=:\(base64(.sha512)):"),
             ("Content-Digest", "sha-256=:\(base64(.sha256)):"), ("Digest", "SHA-256=\(base64(.sha256))"),

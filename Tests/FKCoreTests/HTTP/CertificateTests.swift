@@ -1,9 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKModel
-
 /// Nobody is believed to be the server who cannot prove it.
 @Suite("Certificates", .timeLimit(.minutes(10)))
 struct CertificateTests {
@@ -55,7 +52,6 @@ struct CertificateTests {
         }
         let live = try LiveBench { $0.transport.caPath = nginx.certificates.caFile }
         #expect(try await live.fetch("\(nginx.tlsBase)/a") { $0.pinnedPublicKey = wrong }.error?.code == .tls)
-        await live.downloader.close()
     }
 
     private static func bytes(hex: String) -> [UInt8] {
@@ -102,6 +98,5 @@ struct CertificateTests {
         let careful = try await live.fetch("\(nginx.tlsBase)/b")
         #expect(careless.state == .complete && careful.error?.code == .tls)
         #expect(live.names == ["a"])
-        await live.downloader.close()
     }
 }

@@ -1,19 +1,13 @@
-import Foundation
 import TestSupport
 import Testing
-
-@testable import FKCore
-@testable import FKModel
-@testable import FKTransport
 
 @Suite("Files of cookies", .timeLimit(.minutes(5)))
 struct CookieFileTests {
     /// Domain, whether subdomains count, path, secure, expiry, name.
     private static let cookies = [
-        "# Netscape HTTP Cookie File", "", "ALL", "Set-Cookie: header=1",
-        "a.test\tFALSE\t/\tFALSE\t0\thost\tcanary", ".a.test\tTRUE\t/\tFALSE\t0\tdomain\tcanary",
-        "a.test\tFALSE\t/sub\tFALSE\t0\tpath\tcanary", "a.test\tFALSE\t/\tTRUE\t0\tsecure\tcanary",
-        "a.test\tFALSE\t/\tFALSE\t1000000000\texpired\tcanary",
+        "# Netscape HTTP Cookie File", "", "ALL", "Set-Cookie: header=1", "a.test\tFALSE\t/\tFALSE\t0\thost\tcanary",
+        ".a.test\tTRUE\t/\tFALSE\t0\tdomain\tcanary", "a.test\tFALSE\t/sub\tFALSE\t0\tpath\tcanary",
+        "a.test\tFALSE\t/\tTRUE\t0\tsecure\tcanary", "a.test\tFALSE\t/\tFALSE\t1000000000\texpired\tcanary",
         "#HttpOnly_a.test\tFALSE\t/\tFALSE\t4102444800\thttponly\tcanary", "b.test\tFALSE\t/\tFALSE\t0\tother\tcanary",
     ].joined(separator: "\r\n")
 
@@ -45,7 +39,6 @@ struct CookieFileTests {
         let file = try write(Self.cookies, live)
         #expect(try await live.fetch(url) { $0.cookiePath = file }.state == .complete)
         #expect(String(decoding: try live.out("x"), as: UTF8.self) == names)
-        await live.downloader.close()
     }
 
     @Test("cookies of a task reach no other task, and no record", arguments: [1, 4])
@@ -86,7 +79,6 @@ struct CookieFileTests {
         }
         #expect(try await live.fetch(server.url("/a")) { $0.cookiePath = file }.state == .complete)
         #expect(server.requests.map { Self.names($0["Cookie"]) } == ["old", "new"])
-        await live.downloader.close()
     }
 
     @Test("a cookie that a redirect deletes is not read again from the file")
@@ -98,7 +90,6 @@ struct CookieFileTests {
         server.route("/b") { .ok(Array(Self.names($0["Cookie"]).utf8)) }
         #expect(try await live.fetch(server.url("/a")) { $0.cookiePath = file }.state == .complete)
         #expect(server.requests.map { Self.names($0["Cookie"]) } == ["session", ""])
-        await live.downloader.close()
     }
 
     @Test(
@@ -113,6 +104,5 @@ struct CookieFileTests {
         #expect(error.code == .invalidArgument && error.message.contains(path), "\(error)")
         #expect(error.message.contains(text == nil ? "No such file" : "Netscape"))
         #expect(server.requests.isEmpty)
-        await live.downloader.close()
     }
 }

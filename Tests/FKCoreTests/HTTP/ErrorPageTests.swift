@@ -1,9 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKModel
-
 @Suite("Pages that come with an error", .timeLimit(.minutes(10)))
 struct ErrorPageTests {
     @Test(
@@ -29,6 +26,5 @@ struct ErrorPageTests {
         let live = try LiveBench()
         let info = try await live.fetch(server.url("/a"))
         #expect(info.error?.underlying == "It is gone & done.")
-        await live.downloader.close()
     }
 }

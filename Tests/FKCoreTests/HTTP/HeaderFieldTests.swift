@@ -1,9 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKStore
-
 /// A header that cannot be sent stops the request. It never goes out without it.
 @Suite("Header values that cannot be sent", .timeLimit(.minutes(10)))
 struct HeaderFieldTests {

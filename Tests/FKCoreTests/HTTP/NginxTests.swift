@@ -1,9 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKModel
-
 @Suite("A real nginx", .timeLimit(.minutes(10)))
 struct NginxTests {
     /// Has requests go to the slow twin of their URL until the value is false: a transfer can then be interrupted in its
@@ -53,7 +50,6 @@ struct NginxTests {
         let log = try await server.log(atLeast: 21)
         #expect(log.count == 21)
         #expect(Set(log.map(\.version)) == [scheme == "http" ? "HTTP/1.1" : "HTTP/2.0"])
-        await live.downloader.close()
     }
 
     @Test("a file alone comes over HTTP/1.1, a barrel over HTTP/2")
@@ -70,7 +66,6 @@ struct NginxTests {
         await live.downloader.waitUntilDrained()
         let log = try await server.log(atLeast: 4)
         #expect(log.map(\.version) == ["HTTP/1.1", "HTTP/2.0", "HTTP/2.0", "HTTP/2.0"])
-        await live.downloader.close()
     }
 
     @Test("256 transfers at once over HTTP/2 need a connection for every hundred, not one each")
@@ -91,7 +86,6 @@ struct NginxTests {
         #expect(await live.downloader.messager.all().allSatisfy { $0.state == .complete })
         let log = try await server.log(atLeast: 300)
         #expect(log.count == 300 && Set(log.map(\.connection)).count <= 4)
-        await live.downloader.close()
     }
 
     @Test("a certificate nobody vouches for: error with the reason, no file, no retry")
@@ -102,6 +96,5 @@ struct NginxTests {
         let info = try await live.fetch("\(server.tlsBase)/a")
         #expect(info.state == .error && info.error?.code == .tls && info.attempts == 1)
         #expect(live.names == [])
-        await live.downloader.close()
     }
 }

@@ -117,8 +117,7 @@ struct RedirectRulesTests {
         arguments: [
             ("http://a.test/", "8.8.8.8", "http://127.0.0.1/", true), ("http://a.test/", nil, "http://[::1]/", true),
             ("http://a.test/", "8.8.8.8", "http://localhost/", true),
-            ("http://8.8.8.8/", nil, "http://10.0.0.1/", true),
-            ("http://a.test/", "8.8.8.8", "http://b.test/", false),
+            ("http://8.8.8.8/", nil, "http://10.0.0.1/", true), ("http://a.test/", "8.8.8.8", "http://b.test/", false),
             ("http://a.test/", "8.8.8.8", "http://1.1.1.1/", false),
             ("http://a.test/", "10.0.0.1", "http://127.0.0.1/", false),
             ("http://localhost/", nil, "http://10.0.0.1/", false),

@@ -1,10 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKModel
-@testable import FKTransport
-
 /// `RedirectRules` decides; the rules themselves are tested as values.
 @Suite("Redirects", .timeLimit(.minutes(10)))
 struct RedirectTests {
@@ -31,7 +27,6 @@ struct RedirectTests {
         // It is the transfer's: the next task does not send it.
         #expect(try await live.fetch(server.url("/other")).state == .complete)
         #expect(try live.out("other") == Array("none".utf8))
-        await live.downloader.close()
     }
 
     @Test("a redirect to a fragment leads to the same URL, not to the server's root", arguments: ["#x", "#", "#a/b?c"])
@@ -46,7 +41,6 @@ struct RedirectTests {
         let live = try LiveBench()
         #expect(try await live.fetch(server.url("/d/a")).state == .complete)
         #expect(try live.out("a") == content)
-        await live.downloader.close()
     }
 
     @Test("a cookie of a redirect goes to no other host")
@@ -59,7 +53,6 @@ struct RedirectTests {
         let live = try LiveBench()
         #expect(try await live.fetch(server.url("/a")).state == .complete)
         #expect(try live.out("a") == Array("none".utf8))
-        await live.downloader.close()
     }
 
     @Test("a Location with a host outside ASCII leads to its IDNA form")
@@ -72,7 +65,6 @@ struct RedirectTests {
         let live = try LiveBench { $0.transport.proxy = proxy.url("") }
         #expect(try await live.fetch("http://a.test/a").state == .complete)
         #expect(try live.out("a") == Array("http://xn--mnchen-3ya.test/b".utf8))
-        await live.downloader.close()
     }
 
     @Test("no secret follows to another port, host or scheme, nor back again", arguments: ["port", "host", "scheme"])
@@ -111,7 +103,6 @@ struct RedirectTests {
             let text = "\(request.target) \(request.headers)"
             #expect(text.contains("canary") == (request.path == "/a"), "\(text)")
         }
-        await live.downloader.close()
     }
 
     @Test("the name comes from the first URL or Content-Disposition, not from the redirect")
@@ -127,6 +118,5 @@ struct RedirectTests {
         #expect(try await live.fetch(server.url("/first.bin")).path == live.out + "/first.bin")
         #expect(try await live.fetch(server.url("/second")).path == live.out + "/said.bin")
         #expect(live.names == ["first.bin", "said.bin"])
-        await live.downloader.close()
     }
 }

@@ -56,10 +56,7 @@ struct ResponseHeadTests {
         let lines = ["HTTP/1.1 103 Early", "A: 1", "", "HTTP/2.0 206 Partial Content", "B:  2 ", "", "Trailer: 3", ""]
         let events = lines.map { line in Array((line + "\r\n").utf8).withUnsafeBytes { collector.add(line: $0) } }
         #expect(events[2] == .interim)
-        guard case .head(let head) = events[5] else {
-            Issue.record("no head but \(events[5])")
-            return
-        }
+        guard case .head(let head) = events[5] else { return unexpected("no head but \(events[5])") }
         #expect(head.status == 206)
         #expect(head.version == "2")
         #expect(head.fields == [.init("B", "2")])

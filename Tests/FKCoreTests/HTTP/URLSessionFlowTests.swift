@@ -1,6 +1,5 @@
 import Testing
 
-@testable import FKCore
 @testable import FKTransport
 
 @Suite("URLSession: how long a server is silent")

@@ -1,9 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKEngine
-
 @Suite("A downloader over URLSession", .timeLimit(.minutes(10)))
 struct URLSessionTests {
     private func bench(_ settings: (inout Configure) -> Void = { _ in }) throws -> LiveBench {
@@ -24,7 +21,6 @@ struct URLSessionTests {
         }
         #expect(info.state == .complete, "\(String(describing: info.error))")
         #expect(try live.out("a.bin") == content)
-        await live.downloader.close()
     }
 
     @Test("several connections for one file")
@@ -39,7 +35,6 @@ struct URLSessionTests {
         #expect(try live.out("a.bin") == content)
         let log = try await server.log(atLeast: 3)
         #expect(log.count { $0.status == 206 } >= 2)
-        await live.downloader.close()
     }
 
     @Test("suspended in the middle and resumed: the file is the same, and what is there is not fetched again")
@@ -63,7 +58,6 @@ struct URLSessionTests {
         let starts = server.requests.map { $0["Range"]?.split { !$0.isNumber }.first.flatMap { Int($0) } }
         #expect(starts.first == .some(nil) && starts.contains(2_000_000))
         #expect(starts.dropFirst().allSatisfy { $0 ?? 0 >= 2_000_000 })
-        await live.downloader.close()
     }
 
     @Test("what URLSession cannot keep fails the task with what to do")
@@ -75,6 +69,5 @@ struct URLSessionTests {
         #expect(info.error?.code == .invalidArgument)
         #expect(info.error?.description.contains("libcurl") == true)
         #expect(server.requests.isEmpty)
-        await live.downloader.close()
     }
 }

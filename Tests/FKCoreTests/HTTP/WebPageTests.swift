@@ -1,9 +1,7 @@
 import FKMiddleware
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
-@testable import FKModel
 
 @Suite("A web page in the place of a file") struct WebPageTests {
     private func head(_ type: String?, _ more: [HeaderField] = []) -> ResponseHead {
@@ -77,10 +75,7 @@ import Testing
             status: status, fields: [HeaderField("Content-Type", "text/html")], url: "http://h/x")
         let decision = ResumeRules.decide(
             head: head, ask: RangeAsk(), known: .init(name: "a.zip"), segments: 1)
-        guard case .refuse(let error) = decision else {
-            Issue.record("\(decision)")
-            return
-        }
+        guard case .refuse(let error) = decision else { return unexpected("\(decision)") }
         #expect((error.code == .protocolViolation) == (status < 300))
     }
 }

@@ -1,10 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKManifests
-@testable import FKMiddleware
-@testable import FKModel
 
 @Suite("Hub: references, patterns, links, tokens") struct HubPatternTests {
     @Test(
@@ -15,9 +12,8 @@ import Testing
             ("[a-c].x", "b.x", true), ("[c-a].x", "b.x", false), ("[]].x", "].x", true), ("[!]].x", "].x", false),
             ("[a.x", "[a.x", true), ("[a-].x", "-.x", true), ("[--a].x", ".x", false), ("[a-c-e]", "-", true),
             ("[a-c-e]", "d", false), ("sub/", "sub/a/b", true), ("sub/", "sub", false), ("**", "", true),
-            ("", "a", false),
-            ("*a*b*c", "xxaxxbxxbxc", true), ("*a*b*c", "xxaxxcxxb", false), ("A*", "a", false), ("é?", "éü", true),
-            ("[!]", "[!]", true), ("[]", "[]", true),
+            ("", "a", false), ("*a*b*c", "xxaxxbxxbxc", true), ("*a*b*c", "xxaxxcxxb", false), ("A*", "a", false),
+            ("é?", "éü", true), ("[!]", "[!]", true), ("[]", "[]", true),
         ])
     func patterns(pattern: String, path: String, isMatch: Bool) {
         #expect(HubPattern(pattern).matches(path) == isMatch)

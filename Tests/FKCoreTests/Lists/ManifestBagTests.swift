@@ -1,9 +1,6 @@
-import Foundation
 import Testing
 
-@testable import FKCore
 @testable import FKManifests
-@testable import FKModel
 
 @Suite("BagIt") struct ManifestBagTests {
     private static let hex = SampleDigest.sha256

@@ -1,7 +1,6 @@
 import Foundation
 import Testing
 
-@testable import FKCore
 @testable import FKManifests
 
 @Suite("JSON, lock files and hub trees") struct ManifestJSONTests {

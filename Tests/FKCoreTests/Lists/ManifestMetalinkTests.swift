@@ -1,9 +1,6 @@
-import Foundation
 import Testing
 
-@testable import FKCore
 @testable import FKManifests
-@testable import FKModel
 
 @Suite("Metalink") struct ManifestMetalinkTests {
     private static let hex = SampleDigest.sha256

@@ -1,23 +1,18 @@
-import Foundation
 import Testing
 
-@testable import FKCore
 @testable import FKManifests
-@testable import FKModel
 
 @Suite("Names") struct ManifestNameTests {
     /// Names that are refused, and why.
     static let refusedNames: [(name: String, reason: String)] = [
         ("", "is empty"), ("/a", "absolute"), ("/", "absolute"), ("..", "'..'"), ("../a", "'..'"), ("a/../b", "'..'"),
-        ("a/..", "'..'"),
-        ("..\\a", "'..'"), ("a\\..\\b", "'..'"), ("a/..\\b", "'..'"), ("C:\\a", "drive"), ("c:/a", "drive"),
-        ("\\\\h\\s", "network"),
-        ("a\u{0}b", "zero byte"), ("a\u{1b}[2J", "control"), ("a\u{7f}", "control"), ("a\u{85}", "control"),
-        ("a/", "slash"), (".", "no file"),
-        ("./", "slash"), ("a/.", "no file"), (String(repeating: "x", count: 256), "255 bytes"),
+        ("a/..", "'..'"), ("..\\a", "'..'"), ("a\\..\\b", "'..'"), ("a/..\\b", "'..'"), ("C:\\a", "drive"),
+        ("c:/a", "drive"), ("\\\\h\\s", "network"), ("a\u{0}b", "zero byte"), ("a\u{1b}[2J", "control"),
+        ("a\u{7f}", "control"), ("a\u{85}", "control"), ("a/", "slash"), (".", "no file"), ("./", "slash"),
+        ("a/.", "no file"), (String(repeating: "x", count: 256), "255 bytes"),
         ("d/\(String(repeating: "ü", count: 128))/a", "255 bytes"),
-        (String(repeating: "d/", count: 2_000) + "a", "at most 4000"),
-        (".x.0123456789abcdef.fkpart", "unfinished"), ("a/\u{301}b", "no letter"),
+        (String(repeating: "d/", count: 2_000) + "a", "at most 4000"), (".x.0123456789abcdef.fkpart", "unfinished"),
+        ("a/\u{301}b", "no letter"),
     ]
 
     @Test(
@@ -76,16 +71,13 @@ import Testing
         "A list is recognised by its content",
         arguments: [
             ("http://h/a", nil, Manifest.Form.urls), ("# c\n\nhttp://h/a\n out=x", nil, .urls), ("", nil, .urls),
-            ("\u{feff}", nil, .urls),
-            ("\(hex)  a", nil, .checksums), ("# c\n\(hex) *a", nil, .checksums), ("\\\(hex)  a\\nb", nil, .checksums),
-            (hex, nil, .checksums),
-            ("SHA256 (a) = \(hex)", nil, .checksums), ("BLAKE2b (a) = 00", nil, .checksums),
-            ("-----BEGIN PGP SIGNED MESSAGE-----\n", nil, .checksums),
+            ("\u{feff}", nil, .urls), ("\(hex)  a", nil, .checksums), ("# c\n\(hex) *a", nil, .checksums),
+            ("\\\(hex)  a\\nb", nil, .checksums), (hex, nil, .checksums), ("SHA256 (a) = \(hex)", nil, .checksums),
+            ("BLAKE2b (a) = 00", nil, .checksums), ("-----BEGIN PGP SIGNED MESSAGE-----\n", nil, .checksums),
             ("\(hex)  data/a", "manifest-sha256.txt", .bagit), ("\(hex)  data/a", "SHA256SUMS", .checksums),
-            ("", "manifest-md5.txt", .bagit),
-            ("BagIt-Version: 1.0", nil, .bagit), ("http://h/a 1 data/a", nil, .bagit), ("http://h/a b", nil, .urls),
-            ("[{\"url\":\"http://h\"}]", nil, .json), ("  {\"members\":[]}", nil, .json), ("[]", nil, .json),
-            ("{\"fk-lock\":1}", nil, .lock), ("{\"url\":\"http://h\"}", nil, .jsonLines),
+            ("", "manifest-md5.txt", .bagit), ("BagIt-Version: 1.0", nil, .bagit), ("http://h/a 1 data/a", nil, .bagit),
+            ("http://h/a b", nil, .urls), ("[{\"url\":\"http://h\"}]", nil, .json), ("  {\"members\":[]}", nil, .json),
+            ("[]", nil, .json), ("{\"fk-lock\":1}", nil, .lock), ("{\"url\":\"http://h\"}", nil, .jsonLines),
             ("{\"a\":1,\"url\":\"http://h\"}\n{", nil, .jsonLines), ("{\"url\":1,\"members\":[]}", nil, .json),
             ("{\n\"url\":\"http://h\"}", nil, .json), ("\u{feff}# c\n\"key\",\"URL\"\n", nil, .csv),
             ("a,b", "x.csv", .csv), ("http://h/a,b", "x.tsv", .csv), ("http://h/a,b", nil, .urls),
@@ -106,9 +98,8 @@ import Testing
         "What is no list says what it is",
         arguments: [
             ([0x1f, 0x8b, 8, 0], "compressed with gzip"), ([0xff, 0xfe, 0x68, 0], "UTF-16"),
-            ([0x3c, 0, 0x6d, 0], "UTF-16"),
-            (Array("PAR1\u{15}\u{4}".utf8), "duckdb -c"), (Array("<html></html>".utf8), "is no Metalink"),
-            ([0x7f, 0x45, 0x4c, 0x46, 0], "is not recognised"),
+            ([0x3c, 0, 0x6d, 0], "UTF-16"), (Array("PAR1\u{15}\u{4}".utf8), "duckdb -c"),
+            (Array("<html></html>".utf8), "is no Metalink"), ([0x7f, 0x45, 0x4c, 0x46, 0], "is not recognised"),
         ])
     func others(bytes: [UInt8], reason: String) {
         #expect(Manifest.Form.recognize(bytes) == nil)

@@ -1,7 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKManifests
 
 /// Records of repositories, read as they answer.

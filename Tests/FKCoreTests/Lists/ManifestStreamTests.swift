@@ -1,7 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKManifests
 
 /// Documents that come in portions: they are read to the same list as in one piece, and what is in memory does not grow

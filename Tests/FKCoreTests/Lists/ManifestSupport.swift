@@ -1,6 +1,3 @@
-import Foundation
-
-@testable import FKCore
 @testable import FKManifests
 
 extension Manifest {

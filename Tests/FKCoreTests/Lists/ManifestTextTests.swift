@@ -1,9 +1,6 @@
-import Foundation
 import Testing
 
-@testable import FKCore
 @testable import FKManifests
-@testable import FKModel
 
 @Suite("Lists of addresses") struct ManifestTextTests {
     @Test(
@@ -75,8 +72,7 @@ import Testing
         arguments: [
             "split=0", "split=x", "split=-1", "max-connection-per-server=17", "max-tries=", "timeout=0", "timeout=601",
             "max-download-limit=1G", "max-download-limit=99999999999999999999K", "allow-overwrite=yes",
-            "all-proxy=ftp://p",
-            "user-agent=a\u{1}b",
+            "all-proxy=ftp://p", "user-agent=a\u{1}b",
         ])
     func values(option: String) {
         let name = option.prefix { $0 != "=" }

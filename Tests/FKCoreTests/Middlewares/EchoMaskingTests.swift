@@ -1,7 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKTransport
 
 @Suite("Secrets in error pages")

@@ -1,11 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKEngine
-@testable import FKModel
-@testable import FKStore
-
 @Suite("Middleware programs", .timeLimit(.minutes(10)))
 struct MiddlewareProgramTests {
     static let content = Bytes.pattern(count: 1_000)
@@ -68,8 +63,7 @@ struct MiddlewareProgramTests {
                 #"n=$(sed 's/.*"attempt":\([0-9]*\).*/\1/'); echo "{\"url\":\"http://h.example/b?sig=canary$n\",\"headers\":{\"X-Key\":\"canary$n\",\"x-own\":null,\"Range\":\"bytes=7-9\"}}""#,
                 in: bench.folder))
         let id = try await bench.add("a") { $0.options.headers = [.init("X-Own", "1"), .init("X-Other", "2")] }
-        await bench.reached("a", .idle, times: 2)
-        await bench.advance(1)
+        await bench.retried("a", after: 1)
         #expect(await bench.finished(id)?.state == .complete)
         #expect(bench.transport.requests.map { $0.urlRequest.url?.query } == ["sig=canary1", "sig=canary2"])
         #expect(bench.sent("X-Key") == ["canary1", "canary2"])
@@ -117,8 +111,7 @@ struct MiddlewareProgramTests {
                 esac
                 """#, in: bench.folder))
         let late = try await bench.add("late")
-        await bench.reached("late", .idle, times: 2)
-        await bench.advance(30)
+        await bench.retried("late", after: 30)
         #expect(await bench.finished(late)?.attempts == 2)
         #expect(await bench.finished(try await bench.add("moved"))?.state == .complete)
         let dead = try await bench.add("dead")
@@ -135,12 +128,8 @@ struct MiddlewareProgramTests {
     @Test("a program of the stage head refuses a file before its first byte")
     func heads() async throws {
         let bench = try await Bench { request, _ in
-            var answer = Bench.Answer.file(Self.content, to: request)
-            if case .head(var head) = answer.steps[0], request.urlRequest.url?.path == "/page" {
-                head.fields.append(.init("Content-Type", "text/html"))
-                answer.steps[0] = .head(head)
-            }
-            return answer
+            let isPage = request.urlRequest.url?.path == "/page"
+            return .file(Self.content, to: request, fields: isPage ? [.init("Content-Type", "text/html")] : [])
         }
         try await bench.downloader.programs.add(
             shell(
@@ -219,8 +208,7 @@ struct MiddlewareProgramTests {
             shell("check", .response, "echo x >> runs; test $(wc -l < runs) -gt 1 && exit 0; exit 75", in: bench.folder)
         )
         let id = try await bench.add("a")
-        await bench.reached("a", .idle, times: 2)
-        await bench.advance(1)
+        await bench.retried("a", after: 1)
         #expect(await bench.finished(id)?.state == .complete)
         #expect(bench.transport.requests.count == 2)
         try await bench.downloader.programs.remove(named: "check")

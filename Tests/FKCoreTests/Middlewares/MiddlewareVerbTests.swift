@@ -1,11 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKEngine
-@testable import FKModel
-@testable import FKStore
-
 /// Middlewares that act upon their own task, or upon each other's.
 @Suite("Middlewares that give verbs", .timeLimit(.minutes(10)))
 struct MiddlewareVerbTests {

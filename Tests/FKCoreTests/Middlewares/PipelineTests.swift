@@ -1,10 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKEngine
-@testable import FKStore
-
 @Suite("The pipeline's order", .timeLimit(.minutes(10)))
 struct PipelineTests {
     static let content = Bytes.pattern(count: 1_000)
@@ -52,8 +48,7 @@ struct PipelineTests {
                 if case .progress(let count) = event { trace.update { $0.append("\(name) \(count.received)") } }
             }
         }
-        let id = try await bench.add("a.bin")
-        #expect(await bench.finished(id)?.state == .complete)
+        try await bench.completed("a.bin")
         #expect(
             await trace.wait { $0.last == "late complete" }.suffix(4) == [
                 "early 1000", "late 1000", "early complete", "late complete",

@@ -1,10 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKEngine
-@testable import FKModel
-
 @Suite("The response chain", .timeLimit(.minutes(10)))
 struct ResponseChainTests {
     static let content = Bytes.pattern(count: 1_000)

@@ -1,9 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKStore
-
 /// The first server breaks off and does not answer again. A mirror continues with the file that it has under the same name.
 @Suite("Mirrors that disagree", .timeLimit(.minutes(10)))
 struct DisagreeingMirrorTests {
@@ -20,11 +17,7 @@ struct DisagreeingMirrorTests {
     }
 
     private static func digest(_ body: [UInt8]) -> String {
-        let hex = Array(Bytes.sha256(body).utf8)
-        let bytes = stride(from: 0, to: hex.count, by: 2).map {
-            UInt8(String(decoding: hex[$0..<$0 + 2], as: UTF8.self), radix: 16) ?? 0
-        }
-        return "sha-256=:\(Data(bytes).base64EncodedString()):"
+        "sha-256=:\(Bytes.base64(.sha256, body)):"
     }
 
     @Test("mirrors that disagree in length, bytes or digest are never mixed", arguments: [1, 4, 16], Other.allCases)
@@ -57,7 +50,6 @@ struct DisagreeingMirrorTests {
         #expect(live.names.filter { !$0.hasPrefix(".") } == ["a"])
         let isWhole = try live.out("a") == after
         #expect(isWhole, "bytes of two files")
-        await live.downloader.close()
     }
 
     @Test(
@@ -97,6 +89,5 @@ struct DisagreeingMirrorTests {
         #expect(first.requests[0]["X-Lab"] == "7")
         let record = try InfoFile.read(WorkPath(live.folder.path + "/work").infoPath(id)).record
         #expect(record.offered == (hasDigest ? [mirror.url("/b")] : nil))
-        await live.downloader.close()
     }
 }

@@ -1,9 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
-@testable import FKModel
 
 @Suite("Several mirrors at once")
 struct MirrorSourcesTests {
@@ -102,9 +100,7 @@ struct MirrorTrialTests {
     }
 
     private static func digest(of content: [UInt8]) -> HeaderField {
-        let digester = Digester(.sha256)
-        content.withUnsafeBytes { digester.update($0) }
-        return .init("Repr-Digest", "sha-256=:\(Data(digester.bytes()).base64EncodedString()):")
+        .init("Repr-Digest", "sha-256=:\(Bytes.base64(.sha256, content)):")
     }
 
     private static let blank = [UInt8](repeating: 0, count: 4096)
@@ -177,10 +173,7 @@ struct MirrorTrialTests {
     func endless() {
         let trial = MirrorTrial(start: 0, held: [1, 2, 3]) { _ in }
         let verdict = [UInt8](repeating: 1, count: 100).withUnsafeBytes { trial.transport(didReceive: $0) }
-        guard case .enough = verdict else {
-            Issue.record("\(verdict)")
-            return
-        }
+        guard case .enough = verdict else { return unexpected("\(verdict)") }
         #expect(trial.received == [1, 1, 1])
     }
 }

@@ -1,10 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKEngine
 @testable import FKManifests
-@testable import FKModel
 
 /// The plan A, B: A's connection is lost half way, B goes on, or begins again where the files are not the same.
 @Suite("Bytes across mirrors", .timeLimit(.minutes(10)))
@@ -39,9 +36,7 @@ struct MirrorTests {
             let isFirst = number == 1
             return .file(content, etag: "\"a\"", to: request, cut: isFirst ? content.count / 2 : nil).adding(fields)
         }
-        let digest = Digester(.sha256)
-        content.withUnsafeBytes { digest.update($0) }
-        let sum = try Checksum(.sha256, hex: digest.hex())
+        let sum = try Checksum(.sha256, hex: Bytes.sha256(content))
         let id = try await bench.add(Self.a) {
             $0.mirrors = [Self.b]
             $0.options.mirrorPolicy = policy
@@ -198,8 +193,7 @@ struct MirrorTests {
             $0.mirrors = [Self.a, Self.b]
             $0.options.mirrorPolicy = .combine
         }
-        await bench.reached("f", .idle, times: 2)
-        await bench.advance(1)
+        await bench.retried("f", after: 1)
         #expect(await bench.finished(id)?.state == .complete)
         #expect(hosts(bench) == ["a.example", "a.example", "b.example"])
         #expect(bench.sent("Range") == ["-", "bytes=100000-", "bytes=\(200_000 - 4096)-"])
@@ -240,9 +234,7 @@ struct MirrorTests {
     }
 
     private static func digest(_ content: [UInt8]) -> HeaderField {
-        let digester = Digester(.sha256)
-        content.withUnsafeBytes { digester.update($0) }
-        return .init("Repr-Digest", "sha-256=:\(Data(digester.bytes()).base64EncodedString()):")
+        .init("Repr-Digest", "sha-256=:\(Bytes.base64(.sha256, content)):")
     }
 }
 
@@ -258,8 +250,7 @@ struct ServerDigestTests {
             $0.options.checksum = checksum.flatMap { try? Checksum(parsing: $0) }
         }
         if isTwice {
-            await bench.reached("a", .idle, times: 2)
-            await bench.advance(1)
+            await bench.retried("a", after: 1)
         }
         return (bench, try #require(await bench.finished(id)))
     }

@@ -1,9 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKEngine
-
 /// A task whose address a.example has given half of the file gets another one, b.example.
 @Suite("Relink", .timeLimit(.minutes(10)))
 struct RelinkTests {
@@ -156,8 +153,7 @@ struct RelinkTests {
     @Test("a complete task fetches nothing; its own URL removes the address")
     func complete() async throws {
         let bench = try await Bench(content: Self.content)
-        let id = try await bench.add(Self.a)
-        _ = await bench.finished(id)
+        let id = try await bench.completed(Self.a)
         try await bench.control.relink(id, to: Self.b)
         #expect(try bench.stored(id).link == Self.b)
         #expect(await bench.state(id) == .complete && bench.transport.requests.count == 1)
@@ -168,8 +164,7 @@ struct RelinkTests {
     @Test("bad addresses and unknown tasks are refused and change nothing")
     func refused() async throws {
         let bench = try await Bench(content: Self.content)
-        let id = try await bench.add(Self.a)
-        _ = await bench.finished(id)
+        let id = try await bench.completed(Self.a)
         func code(_ id: TaskID, _ url: String) async -> DownloadError.Code? {
             do {
                 try await bench.control.relink(id, to: url)

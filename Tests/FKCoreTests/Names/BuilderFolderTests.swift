@@ -1,9 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKEngine
-
 @Suite("The folder of a builder")
 struct BuilderFolderTests {
     @Test("a relative folder is made absolute when it is set, and ~ is the home folder")
@@ -37,6 +34,5 @@ struct BuilderFolderTests {
         let error = await #expect(throws: DownloadError.self) { try await refused.prepare(in: bench.downloader) }
         #expect(error?.code == .invalidArgument)
         #expect(await bench.messager.all().isEmpty)
-        await bench.downloader.close()
     }
 }

@@ -1,23 +1,13 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKEngine
-@testable import FKModel
-@testable import FKTransport
-
 @Suite("Names and destinations", .timeLimit(.minutes(10)))
 struct DestinationTests {
     static let content = Bytes.pattern(count: 1_000)
     static let other: [UInt8] = [9, 9, 9]
 
     private static func named(_ name: String, _ request: TransportRequest) -> Bench.Answer {
-        var answer = Bench.Answer.file(content, to: request)
-        if case .head(var head) = answer.steps[0] {
-            head.fields.append(.init("Content-Disposition", "attachment; filename=\"\(name)\""))
-            answer.steps[0] = .head(head)
-        }
-        return answer
+        .file(content, to: request, fields: [.init("Content-Disposition", "attachment; filename=\"\(name)\"")])
     }
 
     /// What becomes of a file that is there: its task's state, the names in the folder, and what the old one holds.
@@ -146,19 +136,6 @@ struct DestinationTests {
         let bench = try await Bench { request, _ in Self.named("s.bin", request) }
         let id = try await bench.add("a.bin") { $0.fileName = "mine.bin" }
         #expect(await bench.finished(id)?.path == bench.out + "/mine.bin")
-    }
-
-    @Test("tasks that want the same name at the same time each get one")
-    func sameName() async throws {
-        let gate = FakeGate()
-        let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate) }
-        var ids: [TaskID] = []
-        for index in 0..<3 { ids.append(try await bench.add("http://h\(index).example/a.bin")) }
-        await bench.transport.started(3)
-        gate.open()
-        for id in ids { #expect(await bench.finished(id)?.state == .complete) }
-        #expect(bench.names == ["a.1.bin", "a.2.bin", "a.bin"])
-        #expect(Set(await bench.messager.all().map(\.path)).count == 3)
     }
 
     @Test("one URL with two destinations is two tasks; a verb for the URL means both")

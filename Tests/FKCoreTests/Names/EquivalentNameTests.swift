@@ -1,11 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
-@testable import FKModel
-@testable import FKStore
-@testable import FKTransport
 
 /// Names of folders, files and barrels are bytes. `é` as one scalar (NFC) and as a letter with a mark (NFD) are equal
 /// to a `String`, and two names to Linux.
@@ -54,7 +50,6 @@ struct EquivalentNameTests {
         await bench.engine.waitUntilDrained()
         #expect(Self.bytes("\(folders[0])/x") == [UInt8](repeating: 1, count: 10))
         #expect(Self.bytes("\(folders[1])/x") == [UInt8](repeating: 2, count: 20))
-        await bench.downloader.close()
     }
 
     @Test("file names that are canonically equivalent are two files of one folder")
@@ -65,7 +60,6 @@ struct EquivalentNameTests {
         }
         #expect(Self.bytes("\(bench.out)/\(Self.composed)")?.count == 10)
         #expect(Self.bytes("\(bench.out)/\(Self.decomposed)")?.count == 20)
-        await bench.downloader.close()
     }
 
     @Test("barrels with canonically equivalent names are two, in memory and on disk")
@@ -91,7 +85,6 @@ struct EquivalentNameTests {
         let left = try #require(await bench.messager.info("http://h.example/c")?.barrels.first)
         #expect(left.isExactly(both[0]))
         #expect(try await bench.messager.urls(inBarrel: both[0]).count == 2)
-        await bench.downloader.close()
     }
 
     @Test("a query for a barrel does not find the members of an equivalent one")
@@ -104,24 +97,15 @@ struct EquivalentNameTests {
         query.barrel = Self.decomposed
         let page = try await bench.messager.records(query)
         #expect(page.records.map(\.url) == ["http://h.example/b"])
-        await bench.downloader.close()
     }
 
-    @Test("a limit of a barrel is none of an equivalent one's")
-    func limit() async throws {
+    @Test("a limit of a barrel leaves a command's limit at the members of an equivalent one")
+    func limit() {
         var groups = CommandGroups()
         let group = groups.number(for: OwnLimits(name: "command", rateLimit: 100), now: 0)
         groups.liftRates(ofBarrel: Self.composed)
         #expect(groups.limiter(of: group, barrels: [Self.composed]) == nil)
         #expect(groups.limiter(of: group, barrels: [Self.decomposed]) != nil)
-        let bench = try await Bench(isActive: false, answer: Self.answer)
-        let ids = [
-            try await bench.add("a", barrel: Self.composed), try await bench.add("b", barrel: Self.decomposed),
-        ]
-        _ = await bench.engine.answer(.limit(rate: 100, barrel: Self.composed))
-        let rates = try await bench.engine.limiterRates(ids)
-        #expect(rates == [100, nil])
-        await bench.downloader.close()
     }
 
     @Test("a file is moved to a folder with a canonically equivalent name, not taken to be there")
@@ -134,12 +118,5 @@ struct EquivalentNameTests {
             task: context, response: nil, fileURL: URL(fileURLWithPath: "\(folder.path)/\(Self.composed)/x"))
         _ = try await MoveToFolderMiddleware(folder: target).process(response)
         #expect(Self.bytes("\(folder.path)/\(Self.decomposed)/x") == [1, 2, 3])
-    }
-}
-
-extension Engine {
-    /// The rate of the last limiter of each task: its barrel's.
-    fileprivate func limiterRates(_ ids: [TaskID]) throws -> [Int64?] {
-        try ids.map { id in try book.find(id).flatMap { limits.limiters(for: $0).last?.rate } }
     }
 }

@@ -98,9 +98,8 @@ struct NameRulesTests {
         "are numbered before the extension",
         arguments: [
             ("a.zip", 1, "a.1.zip"), ("a.tar.gz", 2, "a.2.tar.gz"), ("README", 1, "README.1"),
-            ("v1.2.zip", 1, "v1.2.1.zip"),
-            ("_bashrc", 3, "_bashrc.3"), ("a.b c", 1, "a.b c.1"), (".tar.gz", 1, ".tar.1.gz"),
-            ("x.TAR.XZ", 1, "x.1.TAR.XZ"),
+            ("v1.2.zip", 1, "v1.2.1.zip"), ("_bashrc", 3, "_bashrc.3"), ("a.b c", 1, "a.b c.1"),
+            (".tar.gz", 1, ".tar.1.gz"), ("x.TAR.XZ", 1, "x.1.TAR.XZ"),
         ])
     func numbered(name: String, n: Int, expected: String) {
         #expect(FileNameRules.numbered(name, n) == expected)

@@ -1,10 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKModel
-@testable import FKStore
-
 /// A name that a list gives stays below its folder, and a path that is not
 /// text is refused.
 @Suite("Names that lead elsewhere", .timeLimit(.minutes(10)))
@@ -13,8 +9,7 @@ struct PlaceNameTests {
         "names of a list that are refused",
         arguments: [
             "../x", "../../etc/x", "a/../../x", "a/../x", "a/..", "..", "/etc/x", "//x", "a\0b", "a/b\0/c", "", ".",
-            "a/",
-            "a/.", "/", "\(String(repeating: "a", count: 256))/x", "x.fkpart", "..\u{301}/../x",
+            "a/", "a/.", "/", "\(String(repeating: "a", count: 256))/x", "x.fkpart", "..\u{301}/../x",
         ])
     func refused(name: String) {
         #expect(ListedName.fault(in: name) != nil)
@@ -43,7 +38,6 @@ struct PlaceNameTests {
             }
         }
         #expect(bench.names == [] && bench.transport.requests.isEmpty)
-        await bench.downloader.close()
     }
 
     @Test("a work path without a path in UTF-8 is refused; the current folder is not used in its place")

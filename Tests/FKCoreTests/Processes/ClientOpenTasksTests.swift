@@ -2,8 +2,6 @@ import TestSupport
 import Testing
 
 @testable import FKCore
-@testable import FKEngine
-@testable import FKModel
 
 @Suite("Waiting until no task can run", .timeLimit(.minutes(10)))
 struct ClientOpenTasksTests {

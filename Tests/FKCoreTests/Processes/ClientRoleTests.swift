@@ -1,9 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
-@testable import FKStore
 
 /// Downloaders that do not own their work path, beside one that does. Both are in this process: the lock of a work path
 /// excludes a second owner here as well.

@@ -2,7 +2,6 @@ import FKMiddleware
 import Testing
 
 @testable import FKCore
-@testable import FKModel
 
 @Suite("Sums of a run") struct ClientRunTrackerTests {
     private func info(_ name: String, _ state: DownloadState, _ received: Int64, of expected: Int64?) -> DownloadInfo {

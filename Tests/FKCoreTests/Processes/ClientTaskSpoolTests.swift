@@ -1,9 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKModel
-
 @Suite("Lists that are handed in")
 struct ClientTaskSpoolTests {
     private static let shared: TaskOptions = {

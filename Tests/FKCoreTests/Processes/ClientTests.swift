@@ -3,8 +3,6 @@ import Testing
 
 @testable import FKCore
 @testable import FKEngine
-@testable import FKModel
-@testable import FKStore
 
 /// Processes without the engine, played in this process: a work path has one engine here as well.
 @Suite("Mailbox, following, taking over", .timeLimit(.minutes(10)))

@@ -3,7 +3,6 @@ import Testing
 
 @testable import FKCore
 @testable import FKEngine
-@testable import FKStore
 
 @Suite("A downloader's life", .timeLimit(.minutes(10)))
 struct DownloaderTests {
@@ -99,27 +98,6 @@ struct DownloaderTests {
         #expect(await engine.taskCounts.known == 0)
         await engine.close()
         #expect(!EngineLock.isHeld(WorkPath(folder.file("work"))))
-    }
-
-    @Test("a closed downloader answers, refuses verbs and new tasks, and closes again at once")
-    func closed() async throws {
-        let bench = try await Bench(content: Self.content)
-        let id = try await bench.add("a")
-        _ = await bench.finished(id)
-        await bench.downloader.close()
-        await bench.downloader.close()
-        #expect(await bench.state(id) == .complete)
-        #expect(await bench.finished(id)?.state == .complete)
-        await bench.downloader.waitUntilDrained()
-        #expect(await bench.downloader.takeProblems().isEmpty)
-        await #expect(throws: DownloadError.self) { try await bench.add("b") }
-        await #expect(throws: DownloadError.self) { try await bench.control.suspend(.id(id)) }
-        await #expect(throws: DownloadError.self) { try await bench.messager.addInfo(.id(id)) { _ in } }
-        await #expect(throws: DownloadError.self) { try await bench.messager.addBarrel("x", urls: []) }
-        for await _ in bench.messager.infos(.id(id)) {}
-        #expect(await bench.engine.answer(.setLimits(maxAction: 1, rateLimit: nil)).failure != nil)
-        bench.downloader.activateQueue()
-        #expect(try FileIO.names(in: bench.workPath.tasksFolder).count == 1)
     }
 
     @Test("closing twice at once: both return when it is done")

@@ -1,11 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKEngine
-@testable import FKModel
-@testable import FKStore
-
 @Suite("Engine lock")
 struct EngineLockTests {
     @Test("two holders exclude each other, in one process as well")

@@ -1,10 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
-@testable import FKModel
-@testable import FKStore
 
 /// Messages and answers as fk 1.0 wrote them, byte for byte, one of each kind. Its clients read only answers of this form.
 @Suite("Mailbox: messages of the version before", .timeLimit(.minutes(10)))

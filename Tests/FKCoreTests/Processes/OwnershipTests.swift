@@ -1,10 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKEngine
-@testable import FKStore
-
 /// Only the holder of the work path's lock writes in it, and only to carry something out.
 @Suite("Who may write", .timeLimit(.minutes(10)))
 struct OwnershipTests {
@@ -12,13 +8,7 @@ struct OwnershipTests {
 
     /// A task that runs, with 1,000 bytes.
     private func running(in folder: TemporaryFolder) async throws -> (Bench, TaskID, FakeGate) {
-        let gate = FakeGate()
-        let bench = try await Bench(in: folder) { request, _ in
-            .file(Self.content, to: request, gate: gate, pauseAt: 1_000)
-        }
-        let id = try await bench.add("a", barrel: "x")
-        await gate.reached()
-        return (bench, id, gate)
+        try await Bench.held(Self.content, at: 1_000, barrel: "x", in: folder)
     }
 
     private func file(_ id: TaskID, _ bench: Bench) throws -> Data {
@@ -81,7 +71,6 @@ struct OwnershipTests {
         #expect(try next.stored(id).state == .complete)
         await next.downloader.close()
         // Its files have the same destination.
-        await bench.downloader.close()
         gate.open()
     }
 

@@ -1,6 +1,5 @@
 import FKMiddleware
 
-@testable import FKCore
 @testable import FKEngine
 
 /// What a reply holds, for `#require`: nil where the reply is of another kind.

@@ -3,8 +3,6 @@ import Testing
 
 @testable import FKCore
 @testable import FKEngine
-@testable import FKModel
-@testable import FKStore
 
 /// In one process: the engine is a bench, other processes are mailboxes on its work path.
 @Suite("Requests of other processes", .timeLimit(.minutes(10)))
@@ -251,10 +249,7 @@ struct RequestTests {
 
     @Test("a cancel that waited at a kill leaves no bytes behind")
     func cancelledBytes() async throws {
-        let gate = FakeGate()
-        let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate, pauseAt: 300_000) }
-        let id = try await bench.add("a")
-        await gate.reached()
+        let (bench, id, gate) = try await Bench.held(Self.content, at: 300_000)
         _ = try await bench.control.suspend(.id(id))
         let held = bench.holdRequests()
         _ = try await bench.control.resume(.id(id))
@@ -278,8 +273,7 @@ struct RequestTests {
         let asked = bench.task("a") { $0.options.checksum = try? Checksum(.sha256, hex: Bytes.sha256(Self.content)) }
         let request = AddTasks.add(tasks: [asked, bench.task("b")], barrel: nil, run: false)
         guard case .waiting(let task, let rest) = try await bench.engine.attempt(request, nil).get() else {
-            Issue.record("nothing is compared")
-            return
+            return unexpected("nothing is compared")
         }
         _ = await task.value
         let b = bench.task("b").id
@@ -342,141 +336,5 @@ struct RequestTests {
             }
         }
         #expect(try await bench.messager.urls(inBarrel: "x").isEmpty)
-    }
-
-    @Test("an answer of any length reaches its asker, in pages where it is long", arguments: [1, 3_000, 40_000])
-    func pages(_ count: Int) throws {
-        let scratch = try ScratchWorkPath()
-        let asker = Mailbox(scratch.path)
-        let id = try asker.post(.verb(.suspend, .all))
-        let url = "http://h.example/" + String(repeating: "/p", count: 500)
-        let reply = EngineReply.verbs(
-            (0..<count).map { index in
-                VerbResult(
-                    id: TaskID(url: "\(index)"), url: url, verb: .suspend, before: .idle, after: .suspend,
-                    applied: true,
-                    note: "\(index)")
-            })
-        let engine = Mailbox(scratch.path)
-        #expect(try engine.take().map(\.0) == [id])
-        #expect(engine.answer(id, reply) == nil)
-        let largest = try FileIO.names(in: scratch.path.repliesFolder).map { name in
-            (try? FileIO.contents(of: "\(scratch.path.repliesFolder)/\(name)", limit: 1 << 30).count) ?? 0
-        }.max()
-        #expect(try #require(largest) < 2 * Mailbox.pageSize)
-        #expect(try asker.readReply(id) == reply)
-        #expect(scratch.names(scratch.path.repliesFolder).isEmpty && scratch.names(scratch.path.mailboxFolder).isEmpty)
-    }
-
-    @Test("an answer that cannot be written is tried again, and its request not carried out again")
-    func unwritable() async throws {
-        let bench = try await Bench { request, _ in .file(Self.content, to: request) }
-        let mailbox = Mailbox(bench.workPath)
-        let replies = bench.workPath.repliesFolder
-        try FileManager.default.removeItem(atPath: replies)
-        try write([], replies)
-        let id = try mailbox.post(.createBarrel(name: "x", options: .init()))
-        await bench.advance(1)
-        while mailbox.requestState(of: id) != .done { await bench.advance(1) }
-        unlink(replies)
-        try FileIO.makeFolder(replies)
-        #expect(try await bench.reply(to: id, mailbox) == .done(note: "barrel x created"))
-        #expect(try FileIO.names(in: bench.workPath.mailboxFolder).isEmpty)
-    }
-
-    @Test("an asker whose answer is lost is told so")
-    func lost() throws {
-        let scratch = try ScratchWorkPath()
-        let mailbox = Mailbox(scratch.path)
-        for isDone in [true, false] {
-            let id = try mailbox.post(.verb(.suspend, .all))
-            var inquiry = Inquiry(id)
-            #expect(try inquiry.answer(mailbox, now: 1_000_000_000_000) == nil)
-            #expect(try inquiry.answer(mailbox, now: 2_000_000_000_000) == nil)
-            let message = "\(scratch.path.mailboxFolder)/\(id.name)"
-            try FileIO.rename("\(message).msg", to: isDone ? "\(message).done" : "\(message).elsewhere")
-            #expect(try inquiry.answer(mailbox, now: 3_000_000_000_000) == nil)
-            #expect(try inquiry.answer(mailbox, now: 3_004_000_000_000) == nil)
-            #expect(throws: DownloadError.self) { try inquiry.answer(mailbox, now: 3_006_000_000_000) }
-        }
-    }
-
-    @Test("answers that nobody fetches do not pile up")
-    func unread() async throws {
-        let bench = try await Bench { request, _ in .file(Self.content, to: request) }
-        let mailbox = Mailbox(bench.workPath)
-        for index in 0..<Mailbox.maxReplies + 50 {
-            try mailbox.reply(to: MessageID(), .done(note: "\(index)"))
-        }
-        try mailbox.sweep()
-        #expect(try FileIO.names(in: bench.workPath.repliesFolder).count == Mailbox.maxReplies)
-        try mailbox.sweep(now: Date(timeIntervalSinceNow: 700))
-        #expect(try FileIO.names(in: bench.workPath.repliesFolder).isEmpty)
-        // Who has withdrawn a request gets no answer.
-        let engine = Mailbox(bench.workPath)
-        let id = try mailbox.post(.verb(.suspend, .all))
-        _ = try engine.take()
-        try mailbox.withdraw(id)
-        #expect(engine.answer(id, .done(note: "")) == nil)
-        #expect(try FileIO.names(in: bench.workPath.repliesFolder).isEmpty)
-    }
-
-    @Test("a list too long for one request is handed over in several, and answered as one")
-    func longList() async throws {
-        let bench = try await Bench(isActive: false, content: Self.content)
-        let path = String(repeating: "p", count: 8_000)
-        let tasks = (0..<3_000).map { bench.task("\(path)/\($0)") }
-        let messages = AddTasks.add(tasks: tasks, barrel: "x", run: false).messages
-        #expect(messages.count > 2)
-        for message in messages { #expect(try StoreJSON.encode(message).count < Mailbox.maxMessage / 2) }
-        let replies = messages.map { message -> EngineReply in
-            #expect(message.barrel == "x" && !message.run)
-            return .added(message.tasks.map { .init(id: $0.id, state: .idle, isNew: true) })
-        }
-        let list = try #require(try EngineReply(pages: replies).addedTasks)
-        #expect(list.map(\.id) == tasks.map(\.id))
-    }
-
-    private static let second: Int64 = 1_000_000_000
-
-    @Test("an engine without a sign of life for five seconds is silent, once, until it shows one")
-    func watch() {
-        var watch = EngineWatch(interval: 1)
-        var news: [EngineWatch.News?] = []
-        for second in 0..<20 {
-            // Alive for three seconds, then not until the twelfth.
-            let content: [UInt8] = [UInt8(second < 3 ? second : second < 12 ? 2 : second)]
-            news.append(watch.look(content, now: Int64(second) * Self.second))
-        }
-        #expect(news.map { $0 != nil } == (0..<20).map { $0 == 7 || $0 == 12 })
-        #expect(news[7] == .silent && news[12] == .back)
-    }
-
-    @Test("a watcher that was itself stopped, or a machine that slept, does not take the engine for silent")
-    func gap() {
-        var watch = EngineWatch(interval: 1)
-        #expect(watch.look([1], now: 0) == nil)
-        #expect(watch.look([1], now: 1 * Self.second) == nil)
-        // An hour later, the first look comes before the engine's first tick.
-        #expect(watch.look([1], now: 3_600 * Self.second) == nil)
-        #expect(watch.silence(3_600 * Self.second) == 0)
-        #expect(watch.look([2], now: 3_601 * Self.second) == nil)
-        // A lock file that is gone for a moment is no silence either.
-        #expect(watch.look(nil, now: 3_602 * Self.second) == nil)
-        #expect(!watch.isSilent)
-    }
-
-    @Test("each tick changes the lock file, whatever the wall clock says")
-    func beat() async throws {
-        let bench = try await Bench(content: Self.content)
-        let date = bench.clock.date
-        var seen: Set<[UInt8]> = []
-        for _ in 0..<5 {
-            await bench.advance(1)
-            bench.clock.setDate(date)
-            await bench.sync()
-            seen.insert(try #require(EngineLock.content(bench.workPath)))
-        }
-        #expect(seen.count == 5)
     }
 }

@@ -1,10 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKEngine
-@testable import FKStore
-
 @Suite("What other processes see of a running task", .timeLimit(.minutes(10)))
 struct RunningElsewhereTests {
     private static let content = Bytes.pattern(count: 400_000)

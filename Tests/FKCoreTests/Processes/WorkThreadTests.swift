@@ -1,9 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKTransport
-
 @Suite("Threads that can be waited for", .timeLimit(.minutes(10)))
 struct WorkThreadTests {
     /// Libraries clean up a thread behind its last line, and `exit` must not come before that.

@@ -1,7 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
 
 @Suite("The queue of callbacks")
@@ -74,6 +73,5 @@ struct CallbackQueueTests {
         }.keep()
         _ = await states.wait { $0.contains(.complete) }
         for _ in 0..<100 { gate.signal() }
-        await bench.downloader.close()
     }
 }

@@ -3,7 +3,6 @@ import Testing
 
 @testable import FKCore
 @testable import FKEngine
-@testable import FKModel
 
 @Suite("Handles: decisions", .timeLimit(.minutes(10)))
 struct HandleTests {

@@ -1,7 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
 @testable import FKModel
 
@@ -101,7 +100,6 @@ struct InfoValueTests {
         #expect(info.lastByteAt == first + 30)
         let queued = try await bench.engine.add([bench.task("b")], barrel: nil, run: true)[0].id
         #expect(await bench.finished(queued)?.lastByteAt == first + 30)
-        await bench.downloader.close()
     }
 
     @Test("progressInterval and distributeSpeed are one setting", arguments: 1...10)

@@ -1,9 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
-@testable import FKModel
 
 @Suite("Attempts", .timeLimit(.minutes(10)))
 struct MessagerAttemptTests {
@@ -33,13 +31,11 @@ struct MessagerAttemptTests {
         #expect(infos.map(\.url) == [masked, masked, masked, masked, "http://b.example/f", "http://b.example/f"])
         #expect(infos.enumerated().allSatisfy { $0 % 2 == 1 || $1.phase == .began })
         guard case .failed(let missing, next: .retry(url: masked, at: bench.clock.date)) = infos[1].phase else {
-            Issue.record("\(infos[1])")
-            return
+            return unexpected("\(infos[1])")
         }
         #expect(missing.status == 404)
         guard case .failed(let cut, next: .retry(url: "http://b.example/f", _)) = infos[3].phase else {
-            Issue.record("\(infos[3])")
-            return
+            return unexpected("\(infos[3])")
         }
         #expect(cut.code == .connectionLost)
         #expect(infos.map(\.kept).dropLast(2) == [0, 0, 0, 150_000])
@@ -74,10 +70,7 @@ struct MessagerAttemptTests {
 
     @Test("a sequence of attempts goes on through a suspension and ends with the task")
     func suspended() async throws {
-        let gate = FakeGate()
-        let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate, pauseAt: 1_000) }
-        let id = try await bench.add("a")
-        await gate.reached()
+        let (bench, id, gate) = try await Bench.held(Self.content, at: 1_000)
         let phases = Observed<[AttemptInfo.Phase]>([])
         let reader = Task { [messager = bench.messager] in
             for await info in messager.attempts(.id(id)) { phases.update { $0.append(info.phase) } }
@@ -101,15 +94,11 @@ struct MessagerAttemptTests {
         let seen = Observed<[AttemptInfo]>([])
         try await bench.messager.addAttempts("http://h.example/a") { info in seen.update { $0.append(info) } }.keep()
         try await bench.add("a")
-        await bench.reached("a", .idle, times: 2)
-        await bench.advance(60)
+        await bench.retried("a", after: 60)
         await bench.reached("a", .error)
         let infos = await seen.wait { $0.count == 4 }
         #expect(infos[1].kept == 300_000 && infos[1].dropReason == nil)
-        guard case .failed(_, next: .gaveUp) = infos[3].phase else {
-            Issue.record("\(infos[3])")
-            return
-        }
+        guard case .failed(_, next: .gaveUp) = infos[3].phase else { return unexpected("\(infos[3])") }
         #expect(infos[3].kept == 100_000)
         #expect(infos[3].dropReason?.contains("300000 bytes dropped") == true)
     }

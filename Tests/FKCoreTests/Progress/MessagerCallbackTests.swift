@@ -1,7 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
 
 @Suite("Three callbacks and queries of a task", .timeLimit(.minutes(10)))
@@ -77,8 +76,7 @@ struct MessagerCallbackTests {
         let seen = Seen()
         let id = try await bench.add("a")
         try await seen.register(.id(id), in: bench)
-        await bench.reached("a", .idle, times: 2)
-        await bench.advance(60)
+        await bench.retried("a", after: 60)
         _ = await bench.finished(id)
         #expect(try #require(await seen.ends.wait { $0.count == 1 }.first).error?.status == 503)
         try await bench.control.retry(.id(id))

@@ -2,8 +2,6 @@ import TestSupport
 import Testing
 
 @testable import FKCore
-@testable import FKEngine
-@testable import FKModel
 
 @Suite("Foundation's Progress", .timeLimit(.minutes(10)))
 struct MessagerProgressTests {
@@ -34,10 +32,7 @@ struct MessagerProgressTests {
     }
 
     private func paused() async throws -> (Bench, TaskID, FakeGate, Progress) {
-        let gate = FakeGate()
-        let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate, pauseAt: 100_000) }
-        let id = try await bench.add("a")
-        await gate.reached()
+        let (bench, id, gate) = try await Bench.held(Self.content, at: 100_000)
         await bench.sync()
         return (bench, id, gate, try await bench.messager.progress(.id(id), on: queue))
     }

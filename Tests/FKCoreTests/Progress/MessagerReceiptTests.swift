@@ -1,9 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKModel
-
 @Suite("Receipts", .timeLimit(.minutes(10)))
 struct MessagerReceiptTests {
     static let content = Bytes.pattern(count: 400_000)

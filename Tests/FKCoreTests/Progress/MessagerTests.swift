@@ -1,21 +1,12 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKModel
-
 @Suite("Messager", .timeLimit(.minutes(10)))
 struct MessagerTests {
     static let content = Bytes.pattern(count: 400_000)
 
     private func running(_ speed: Int = 5) async throws -> (Bench, TaskID, FakeGate) {
-        let gate = FakeGate()
-        let bench = try await Bench(settings: { $0.distributeSpeed = speed }) { request, _ in
-            .file(Self.content, to: request, gate: gate, pauseAt: 1_000)
-        }
-        let id = try await bench.add("a")
-        await gate.reached()
-        return (bench, id, gate)
+        try await Bench.held(Self.content, at: 1_000) { $0.distributeSpeed = speed }
     }
 
     @Test(
@@ -55,9 +46,7 @@ struct MessagerTests {
         try await bench.messager.addInfo(.id(id)) { _ in count.update { $0 += 1 } }.keep()
         await bench.advance(1)
         _ = await count.wait { $0 == 2 }
-        var configure = await bench.downloader.configure
-        configure.distributeSpeed = 10
-        try await bench.downloader.update(configure)
+        try await bench.update { $0.distributeSpeed = 10 }
         await bench.advance(1)
         _ = await count.wait { $0 == 3 }
         await bench.advance(1.9)
@@ -195,20 +184,6 @@ struct MessagerTests {
         case .close: break
         }
         try await bench.unobserved()
-    }
-
-    @Test("what is not known: nil, .unknown, empty")
-    func unknown() async throws {
-        let bench = try await Bench(content: Self.content)
-        let messager = bench.messager
-        #expect(await messager.info("http://h.example/none") == nil)
-        #expect(await messager.info("not a url") == nil)
-        #expect(await messager.state(.id(TaskID(url: "http://h.example/none"))) == .unknown)
-        #expect(await !messager.exists("http://h.example/none"))
-        #expect(await messager.error("http://h.example/none") == nil)
-        #expect(await messager.filePath("http://h.example/none") == nil)
-        #expect(await messager.all().isEmpty)
-        #expect(await messager.finished(TaskID(url: "http://h.example/none")) == nil)
     }
 
     @Test("the speed is smoothed while a task runs and 0 when it does not")

@@ -1,9 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
-@testable import FKModel
 
 @Suite("What is reported, and what is kept for it", .timeLimit(.minutes(10)))
 struct ReportTests {
@@ -30,7 +28,6 @@ struct ReportTests {
             #expect(counts.dropFirst().allSatisfy { $0.previousReceived == received })
         }
         gates.forEach { $0.open() }
-        await bench.downloader.close()
     }
 
     @Test("download middlewares: the count before is the count they were told before, to the end")
@@ -51,7 +48,6 @@ struct ReportTests {
             #expect(count.previousReceived == previous)
             previous = count.received
         }
-        await bench.downloader.close()
     }
 
     @Test("problems: each text once, and a thousand at most")
@@ -84,7 +80,6 @@ struct ReportTests {
         _ = try await (suspended, trashed)
         #expect(await bench.downloader.takeProblems() == [])
         #expect(!FileManager.default.fileExists(atPath: bench.workPath.infoPath(id)))
-        await bench.downloader.close()
     }
 
     @Test("of a task that has failed, only its record is kept in memory")
@@ -94,7 +89,6 @@ struct ReportTests {
         #expect(await bench.finished(id)?.state == .error)
         await bench.sync()
         #expect(await !bench.engine.hasWork(id))
-        await bench.downloader.close()
     }
 
     @Test("failed tasks of a long list leave the memory, as complete ones do, and come back when they are asked for")
@@ -110,7 +104,6 @@ struct ReportTests {
         }
         #expect(try await bench.control.retry(.id(tasks[count - 1].id))[0].applied)
         #expect(await bench.finished(tasks[count - 1].id)?.state == .error)
-        await bench.downloader.close()
     }
 }
 

@@ -1,9 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
-@testable import FKModel
 
 /// Waits and sequences end: with what they follow, with whoever waits, and at once where there is nothing to follow.
 @Suite("Waits and sequences that end", .timeLimit(.minutes(10)))
@@ -13,11 +11,7 @@ struct SequenceTests {
 
     /// A task that runs, with 1,000 bytes.
     private func running() async throws -> (Bench, TaskID, FakeGate) {
-        let gate = FakeGate()
-        let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate, pauseAt: 1_000) }
-        let id = try await bench.add("a", barrel: "x")
-        await gate.reached()
-        return (bench, id, gate)
+        try await Bench.held(Self.content, at: 1_000, barrel: "x")
     }
 
     enum Wait: CaseIterable { case finished, settled, drained }
@@ -47,7 +41,6 @@ struct SequenceTests {
         async let other = bench.finished(id)
         gate.open()
         #expect(await other?.state == .complete)
-        await bench.downloader.close()
     }
 
     @Test("waiting for what is not there, and on a closed downloader, returns at once")
@@ -67,7 +60,6 @@ struct SequenceTests {
         try await bench.turn { $0.waitCount > 0 }
         try await bench.control.trash(.id(id))
         #expect(await finished == nil)
-        await bench.downloader.close()
         gate.open()
     }
 
@@ -95,7 +87,6 @@ struct SequenceTests {
             for await info in bench.messager.infos(selector) { Issue.record("\(info)") }
             for await info in bench.messager.attempts(selector) { Issue.record("\(info)") }
         }
-        await bench.downloader.close()
         gate.open()
     }
 
@@ -123,7 +114,6 @@ struct SequenceTests {
         var sums: [BarrelInfo] = []
         for await info in bench.messager.barrelInfos("x") { sums.append(info) }
         #expect(sums.map(\.states) == [[state: 1]])
-        await bench.downloader.close()
     }
 
     @Test("the sums of an empty barrel: one, and the end", arguments: [false, true])
@@ -133,7 +123,6 @@ struct SequenceTests {
         var sums: [BarrelInfo] = []
         for await info in bench.messager.barrelInfos("x") { sums.append(info) }
         #expect(sums.map(\.total) == [0])
-        await bench.downloader.close()
     }
 
     enum Leaving: CaseIterable { case trash, trashAll, remove, delete, close }
@@ -169,7 +158,6 @@ struct SequenceTests {
         case .trash, .trashAll, .remove: #expect(sums.last?.total == 0)
         case .delete, .close: #expect(sums.last?.total == 2)
         }
-        await bench.downloader.close()
         gate.open()
     }
 
@@ -186,7 +174,6 @@ struct SequenceTests {
         try await bench.turn { $0.listeners.attempts > 0 }
         try await bench.control.trash(.id(id))
         #expect(await reader.value == 0)
-        await bench.downloader.close()
     }
 
     @Test("a URL of two tasks: its sequences end when both have")
@@ -216,7 +203,6 @@ struct SequenceTests {
         await infos.value
         #expect(await attempts.value == 2)
         #expect(Set(heard.value.filter { $0.state == .complete }.map(\.id)).count == 2)
-        await bench.downloader.close()
     }
 
     @Test("a slow reader gets the first and the last info", arguments: [false, true])
@@ -261,7 +247,6 @@ struct SequenceTests {
         await reader.value
         try await bench.turn { $0.listeners.attempts == 0 }
         try await bench.unobserved()
-        await bench.downloader.close()
         gate.open()
     }
 

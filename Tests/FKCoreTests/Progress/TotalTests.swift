@@ -1,9 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKEngine
-
 @Suite("The sum over all tasks", .timeLimit(.minutes(10)))
 struct TotalTests {
     static let content = Bytes.pattern(count: 400_000)
@@ -16,8 +13,7 @@ struct TotalTests {
                 ? .file(Self.content, to: request)
                 : .file(Self.content, to: request, gate: gate, pauseAt: 100_000)
         }
-        let first = try await bench.add("a", barrel: "b")
-        _ = await bench.finished(first)
+        let first = try await bench.completed("a", barrel: "b")
         let second = try await bench.add("b")
         await gate.reached()
         let (sums, queue) = (Observed<[BarrelInfo]>([]), DispatchQueue(label: "test"))
@@ -84,6 +80,5 @@ struct TotalTests {
         gate.open()
         _ = try await task.file
         #expect(await bench.messager.response(task)?.status == 200)
-        await bench.downloader.close()
     }
 }

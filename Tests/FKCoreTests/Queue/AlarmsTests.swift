@@ -1,7 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
 
 @Suite("Alarms of the engine's timer")

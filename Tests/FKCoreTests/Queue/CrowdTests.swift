@@ -1,9 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
-@testable import FKModel
 
 /// Requests about more tasks than an engine keeps in memory.
 @Suite("Crowds of tasks", .timeLimit(.minutes(10)))

@@ -1,10 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKEngine
-@testable import FKModel
-
 @Suite("Deadlines and stalls of single tasks", .timeLimit(.minutes(10)))
 struct DeadlineTests {
     static let content = Bytes.pattern(count: 400_000)
@@ -56,7 +52,6 @@ struct DeadlineTests {
         #expect(bench.sent("Range").last?.hasPrefix("bytes=") == true)
         #expect(try bench.out("a") == Self.content)
         gate.open()
-        await bench.downloader.close()
     }
 
     @Test("a waiting task fails without a request: behind another one, or before a retry")
@@ -85,7 +80,6 @@ struct DeadlineTests {
         _ = await told.wait { $0 == [retried, queued] }
         gate.open()
         #expect(await bench.finished(first)?.state == .complete)
-        await bench.downloader.close()
     }
 
     @Test("a task that begins after its deadline sends nothing; a suspended one stays suspended until then")
@@ -105,7 +99,6 @@ struct DeadlineTests {
         try await bench.control.resume(.id(id))
         #expect(isMissed(await bench.finished(id)))
         #expect(bench.transport.requests.isEmpty)
-        await bench.downloader.close()
     }
 
     @Test("a new engine fails what is past its deadline, and nothing that is complete")
@@ -124,7 +117,6 @@ struct DeadlineTests {
         #expect(isMissed(await next.finished(open)))
         #expect(await next.state(done) == .complete)
         #expect(next.transport.requests.isEmpty)
-        await next.downloader.close()
     }
 
     @Test("a deadline that passes in a response middleware takes effect when that has returned")
@@ -149,7 +141,6 @@ struct DeadlineTests {
         #expect(bench.names == ["a"])
         try await bench.control.trash(.id(id))
         #expect(bench.names.isEmpty)
-        await bench.downloader.close()
     }
 
     @Test("a deadline can be moved while the task runs, without another request")
@@ -166,7 +157,6 @@ struct DeadlineTests {
         #expect(isMissed(await bench.finished(id)))
         #expect(bench.transport.requests.count == 1)
         gate.open()
-        await bench.downloader.close()
     }
 
     @Test("a task's own stall time-out goes to the transport, over its time-out and the downloader's")
@@ -192,7 +182,6 @@ struct DeadlineTests {
         }
         #expect(seen == [.seconds(90), .seconds(7), .seconds(3), .milliseconds(2_500)])
         #expect(bench.transport.requests.last?.options.connectTimeout == .seconds(7))
-        await bench.downloader.close()
     }
 
     @Test("both stand in the info file, as seconds, and a record without them is read")

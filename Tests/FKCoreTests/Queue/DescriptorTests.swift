@@ -1,9 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
-@testable import FKModel
 
 @Suite("Out of descriptors", .timeLimit(.minutes(10)))
 struct DescriptorTests {
@@ -38,10 +36,7 @@ struct DescriptorTests {
         let asked = Observed(0)
         let bench = try await Bench(settings: { $0.retry.maxAttempts = 1 }) { request, _ in
             if request.urlRequest.url?.lastPathComponent == "a" { return .file(content, to: request, gate: gate) }
-            let isFirst = asked.update { count in
-                count += 1
-                return count == 1
-            }
+            let isFirst = asked.next() == 1
             return isFirst ? Bench.Answer([.fail(Self.outOfDescriptors)]) : .file(content, to: request)
         }
         let first = try await bench.add("a")
@@ -59,10 +54,7 @@ struct DescriptorTests {
         let content = Bytes.pattern(count: 1_000)
         let asked = Observed(0)
         let bench = try await Bench(settings: { $0.retry.maxAttempts = 1 }) { request, _ in
-            let count = asked.update { count in
-                count += 1
-                return count
-            }
+            let count = asked.next()
             return count <= 3 ? Bench.Answer([.fail(Self.outOfDescriptors)]) : .file(content, to: request)
         }
         let task = try await bench.add("a")

@@ -1,11 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKEngine
-@testable import FKModel
-@testable import FKStore
-
 @Suite("Turns of requests, for all processes of a work path")
 struct HostTurnsTests {
     private static let second: Int64 = 1_000_000_000

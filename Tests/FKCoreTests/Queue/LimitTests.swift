@@ -1,10 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
-@testable import FKModel
-@testable import FKStore
 
 /// Limits act at once, and on the tasks they are meant for. The clock stands still where it is not moved: no pause ends by itself.
 @Suite("Limits", .timeLimit(.minutes(10)))
@@ -50,9 +47,7 @@ struct LimitTests {
         #expect(await bench.transport.paused(1) == [10_000])
         switch way {
         case .update:
-            var configure = await bench.downloader.configure
-            configure.rateLimit = rate
-            try await bench.downloader.update(configure)
+            try await bench.update { $0.rateLimit = rate }
         case .request: _ = await engine.answer(.setLimits(maxAction: nil, rateLimit: rate ?? 0))
         case .own: _ = try await bench.add("a") { $0.options.rateLimit = rate }
         case .standing, .group: _ = await engine.answer(.limit(rate: rate, barrel: nil))
@@ -115,8 +110,7 @@ struct LimitTests {
         _ = await bench.engine.answer(Self.add((0..<3).map { bench.task("c\($0)") }))
         await bench.transport.started(7)
         await bench.sync()
-        let started = Set(bench.transport.requests.compactMap { $0.urlRequest.url?.lastPathComponent })
-        #expect(started == ["a0", "b0", "b1", "b2", "b3", "c0", "c1"])
+        #expect(Set(bench.asked) == ["a0", "b0", "b1", "b2", "b3", "c0", "c1"])
         let waiting = await bench.engine.waitingInfos().compactMap(\.url.last)
         #expect(Set(waiting) == ["1", "2", "4", "5"])
         gate.open()
@@ -194,5 +188,30 @@ struct LimitTests {
         _ = await next.engine.answer(.limit(rate: nil, barrel: nil))
         await next.engine.waitUntilDrained()
         #expect(try StandingLimit.read(in: next.workPath) == nil)
+    }
+
+    @Test("the API sets, tells and removes the limit of all and that of a barrel; what cannot be is refused")
+    func control() async throws {
+        let bench = try await bench()
+        let control = bench.control
+        _ = try await bench.downloader.barrel("b")
+        try await control.setRateLimit(1)
+        try await control.setRateLimit(5, ofBarrel: "b")
+        #expect(try await control.rateLimit() == 1)
+        #expect(try await control.rateLimit(ofBarrel: "b") == 5)
+        let id = try await bench.add("a")
+        #expect(await bench.transport.paused(1) == [10_000])
+        try await control.setRateLimit(nil)
+        try await control.setRateLimit(0, ofBarrel: "b")
+        #expect(try await control.rateLimit() == nil)
+        #expect(try await control.rateLimit(ofBarrel: "b") == nil)
+        #expect(await bench.finished(id)?.state == .complete)
+        await #expect(throws: DownloadError.self) { try await control.rateLimit(ofBarrel: "none") }
+        await #expect { try await control.setRateLimit(1, ofBarrel: "none") } throws: {
+            ($0 as? DownloadError)?.code == .notFound
+        }
+        await #expect { try await control.setRateLimit(-1) } throws: {
+            ($0 as? DownloadError)?.code == .invalidArgument
+        }
     }
 }

@@ -1,9 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKModel
-@testable import FKStore
 
 /// The work grows with the number of tasks and not with its square. Counted is work, not time.
 @Suite("Many tasks in one barrel, many files of one name", .timeLimit(.minutes(10)))
@@ -192,15 +190,12 @@ struct LongBarrelTests {
     func sameName(_ source: String) async throws {
         let count = 150
         let bench = try await Bench(settings: { $0.maxAction = 8 }) { request, _ in
-            var answer = FakeTransport.Answer.file(Self.content, to: request)
-            if source == "Content-Disposition", case .head(var head) = answer.steps[0] {
-                head.fields.append(.init("Content-Disposition", "attachment; filename=item"))
-                answer.steps[0] = .head(head)
-            }
-            return answer
+            let isNamed = source == "Content-Disposition"
+            return .file(
+                Self.content, to: request,
+                fields: isNamed ? [.init("Content-Disposition", "attachment; filename=item")] : [])
         }
-        let alone = try await bench.add("alone")
-        _ = await bench.finished(alone)
+        let alone = try await bench.completed("alone")
         var ids: [TaskID] = []
         for index in 0..<count {
             ids.append(

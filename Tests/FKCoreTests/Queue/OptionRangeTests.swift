@@ -1,10 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKEngine
-@testable import FKModel
-
 @Suite("Ranges of options")
 struct OptionRangeTests {
     struct Row: Sendable, CustomTestStringConvertible {

@@ -1,20 +1,12 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKEngine
-@testable import FKModel
-
 @Suite("Waiting and running lists", .timeLimit(.minutes(10)))
 struct QueueListTests {
     static let content = Bytes.pattern(count: 100)
 
     private func names(_ infos: [DownloadInfo]) -> [String] {
         infos.map { String($0.url.split(separator: "/").last ?? "") }
-    }
-
-    private func started(_ bench: Bench) -> [String] {
-        bench.transport.requests.compactMap { $0.urlRequest.url?.lastPathComponent }
     }
 
     @Test(
@@ -39,7 +31,7 @@ struct QueueListTests {
             await bench.transport.started(min(limit + index + 1, limit + 5))
         }
         await bench.engine.waitUntilDrained()
-        #expect(Array(started(bench).dropFirst(limit)) == waiting)
+        #expect(Array(bench.asked.dropFirst(limit)) == waiting)
         #expect(try await bench.messager.waiting().isEmpty)
         #expect(try await bench.messager.running().isEmpty)
     }
@@ -52,16 +44,12 @@ struct QueueListTests {
         }
         for name in ["a", "b", "c", "d"] { try await bench.add(name) }
         #expect(try names(await bench.messager.waiting()) == ["b", "c", "d"])
-        var configure = await bench.downloader.configure
-        configure.order = .lifo
-        try await bench.downloader.update(configure)
+        try await bench.update { $0.order = .lifo }
         #expect(try names(await bench.messager.waiting()) == ["d", "c", "b"])
-        configure.maxAction = 3
-        try await bench.downloader.update(configure)
+        try await bench.update { $0.maxAction = 3 }
         #expect(try names(await bench.messager.running()) == ["a", "d", "c"])
         #expect(try names(await bench.messager.waiting()) == ["b"])
-        configure.maxAction = 1
-        try await bench.downloader.update(configure)
+        try await bench.update { $0.maxAction = 1 }
         #expect(try names(await bench.messager.running()) == ["a", "d", "c"], "lowered, it lets them run")
         gate.open()
         await bench.engine.waitUntilDrained()

@@ -8,10 +8,6 @@ import Testing
 struct QueueTests {
     static let content = Bytes.pattern(count: 100)
 
-    private func order(_ bench: Bench) -> [String] {
-        bench.transport.requests.compactMap { $0.urlRequest.url?.lastPathComponent }
-    }
-
     @Test("200 tasks with random priorities, two a host: strictly by priority, then by submission")
     func priorities() async throws {
         let bench = try await Bench(isActive: false, content: Self.content) {
@@ -26,47 +22,22 @@ struct QueueTests {
         bench.downloader.activateQueue()
         await bench.engine.waitUntilDrained()
         let sorted = tasks.sorted { ($1.priority, $0.number) < ($0.priority, $1.number) }
-        #expect(bench.transport.requests.map { $0.urlRequest.url?.lastPathComponent } == sorted.map { "\($0.number)" })
+        #expect(bench.asked == sorted.map { "\($0.number)" })
     }
 
-    @Test("FIFO and LIFO, with priority above both", arguments: QueueOrder.allCases)
-    func ordering(_ order: QueueOrder) async throws {
-        let bench = try await Bench(content: Self.content) {
-            $0.maxAction = 1
-            $0.order = order
-        }
-        let gate = Observed(false)
-        let first = bench.chains.onRequest("request step") { request, _ in
-            _ = await gate.wait { $0 }
-        }
-        try await bench.add("blocks")
-        for name in ["a", "b", "c"] { try await bench.add(name) }
-        try await bench.add("urgent") { $0.priority = 5 }
-        try await bench.add("late") { $0.priority = -1 }
-        bench.chains.request.remove(first)
-        gate.update { $0 = true }
-        await bench.engine.waitUntilDrained()
-        let middle = order == .fifo ? ["a", "b", "c"] : ["c", "b", "a"]
-        #expect(self.order(bench) == ["blocks", "urgent"] + middle + ["late"])
-    }
-
-    @Test("never more than maxAction at once", arguments: [1, 3, 16])
-    func slots(_ maxAction: Int) async throws {
+    @Test("never more than maxAction at once, and none waits for a tick", arguments: [(1, 50), (3, 50), (16, 2_000)])
+    func slots(_ maxAction: Int, _ count: Int) async throws {
         let bench = try await Bench(content: Self.content) { $0.maxAction = maxAction }
-        _ = try await bench.engine.add((0..<50).map { bench.task("f\($0)") }, barrel: nil, run: true)
+        let tasks = (0..<count).map { bench.task("http://h\($0 % 7).example/f\($0)") }
+        let added = try await bench.engine.add(tasks, barrel: "all", run: true)
+        #expect(added.allSatisfy { $0.error == nil && $0.isNew })
         await bench.engine.waitUntilDrained()
-        #expect(bench.transport.requests.count == 50)
-        #expect(bench.transport.peak <= maxAction)
-        #expect(await bench.messager.all().allSatisfy { $0.state == .complete })
-    }
-
-    @Test("50 tasks run through while the clock stands still: nothing waits for a tick")
-    func noTick() async throws {
-        let bench = try await Bench(content: Self.content) { $0.maxAction = 2 }
-        for index in 0..<50 { try await bench.add("f\(index)") }
-        await bench.engine.waitUntilDrained()
-        #expect(bench.names.count == 50)
         #expect(bench.clock.now == ManualClock().now)
+        #expect(bench.transport.requests.count == count && bench.names.count == count)
+        #expect(bench.transport.peak <= maxAction)
+        let sum = try await bench.messager.barrelInfo("all")
+        #expect(sum.isComplete && sum.total == count && sum.count.received == Int64(100 * count))
+        #expect(await bench.engine.taskCounts == (count, 0, 0))
     }
 
     @Test("a timer ticks once a second: a request of another process is carried out then, and no sooner")
@@ -87,13 +58,10 @@ struct QueueTests {
         }
         for index in 0..<6 { try await bench.add("f\(index)") }
         await bench.transport.started(2)
-        var configure = await bench.downloader.configure
-        configure.maxAction = 4
-        try await bench.downloader.update(configure)
+        try await bench.update { $0.maxAction = 4 }
         await bench.transport.started(4)
         #expect(await bench.engine.taskCounts.running == 4)
-        configure.maxAction = 1
-        try await bench.downloader.update(configure)
+        try await bench.update { $0.maxAction = 1 }
         #expect(await bench.engine.taskCounts.running == 4)
         for gate in gates[0..<3] { gate.open() }
         for name in ["f0", "f1", "f2"] { await bench.reached(name, .complete) }
@@ -130,7 +98,7 @@ struct QueueTests {
         let port = try await bench.add("http://a.example:81/c")
         await bench.transport.started(4)
         await bench.sync()
-        #expect(Set(order(bench)) == ["a0", "a1", "b", "c"])
+        #expect(Set(bench.asked) == ["a0", "a1", "b", "c"])
         let waiting = try #require(await bench.messager.info("http://a.example/a2"))
         #expect(waiting.state == .idle && waiting.wait?.reason == .host)
         #expect(await bench.state(other) == .action)
@@ -197,21 +165,5 @@ struct QueueTests {
         try await bench.downloader.resume()
         for id in [running, added] { #expect(await bench.finished(id)?.state == .complete) }
         #expect(bench.sent("Range").sorted() == ["-", "-", "bytes=40-"])
-    }
-
-    @Test("many tasks complete, never more than maxAction at once, and nothing of them stays running")
-    func many() async throws {
-        let count = 2_000
-        let bench = try await Bench(content: Array(Self.content.prefix(20))) { $0.maxAction = 8 }
-        let tasks = (0..<count).map { index in bench.task("http://h\(index % 7).example/f\(index)") }
-        let added = try await bench.engine.add(tasks, barrel: "all", run: true)
-        #expect(added.allSatisfy { $0.error == nil && $0.isNew })
-        await bench.engine.waitUntilDrained()
-        let sum = try await bench.messager.barrelInfo("all")
-        #expect(sum.isComplete && sum.total == count)
-        #expect(sum.count.received == Int64(20 * count))
-        #expect(bench.transport.peak <= 8)
-        #expect(bench.names.count == count)
-        #expect(await bench.engine.taskCounts == (count, 0, 0))
     }
 }

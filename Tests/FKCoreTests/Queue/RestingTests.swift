@@ -1,7 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
 
 /// Tasks of a long run that are on disk alone while nothing happens to them.

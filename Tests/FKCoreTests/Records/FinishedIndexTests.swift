@@ -1,8 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKModel
 @testable import FKStore
 
 @Suite("Index of finished members")
@@ -97,9 +95,7 @@ struct FinishedIndexTests {
         try FileManager.default.setAttributes([.modificationDate: times as Any], ofItemAtPath: copy)
         try FileIO.rename(copy, to: paths[1])
         // An editor, with the same bytes.
-        let file = try #require(FileHandle(forWritingAtPath: paths[2]))
-        try file.write(contentsOf: try bytes(paths[2]))
-        try file.close()
+        try overwrite(paths[2], with: bytes(paths[2]))
         try FileIO.remove(paths[3])
         // Something else has the name.
         try FileIO.remove(paths[4])

@@ -1,11 +1,5 @@
-import Foundation
 import TestSupport
 import Testing
-
-@testable import FKCore
-@testable import FKEngine
-@testable import FKModel
-@testable import FKStore
 
 /// `Tests/Fixtures/work-path-1.0.0` is a work path that the sources of version 1.0.0 (commit 61a1ae2) have written: with a complete
 /// member, a failed one, a suspended one with half of its bytes and a waiting one with options in the barrel `set`, and a

@@ -1,8 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKModel
 @testable import FKStore
 
 /// What a reader makes of files that were torn, cut or damaged: an older or the newer generation, or a typed error.
@@ -116,9 +114,7 @@ struct InfoDamageTests {
         #expect(truncate(path, off_t(InfoFormat.headerSize + InfoFormat.usualSlotSize + beyond)) == 0)
         let second = try await Bench(in: first.folder, content: content)
         _ = try await second.add("a") { $0.options.existing = .overwrite }
-        let info = try #require(await second.finished(id))
-        #expect(info.state == .complete, "\(info.error?.message ?? "")")
-        #expect(try second.out("a") == content)
+        try await second.expect("a", content, of: id)
         #expect(try second.stored(id).state == .complete)
     }
 

@@ -1,10 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKModel
-@testable import FKStore
-
 #if canImport(Glibc)
     import Glibc
 #elseif canImport(Darwin)
@@ -40,12 +36,7 @@ struct InfoFileTests {
         var record = TaskRecord.sample()
         try scratch.add(record)
         record.edit { $0.attempts = 5 }
-        do {
-            try scratch.add(record)
-            Issue.record("the second creation must fail")
-        } catch let error as DownloadError {
-            #expect(error.code == .fileExists)
-        }
+        #expect { try scratch.add(record) } throws: { ($0 as? DownloadError)?.code == .fileExists }
         #expect(try InfoFile.read(scratch.path.infoPath(record.id)).record.attempts == 0)
     }
 
@@ -76,12 +67,9 @@ struct InfoFileTests {
         var handle = try InfoFile.create(at: path, record: record)
         try FileIO.remove(path)
         record.task.attributes["k"] = String(repeating: "x", count: size)
-        do {
+        #expect {
             try InfoFile.update(path, record: record, handle: &handle)
-            Issue.record("must fail")
-        } catch let error as DownloadError {
-            #expect(error.code == .notFound)
-        }
+        } throws: { ($0 as? DownloadError)?.code == .notFound }
         #expect(handle.generation == 1)
         #expect(try scratch.path.allTaskIDs().isEmpty)
     }
@@ -121,12 +109,9 @@ struct InfoFileTests {
         let path = scratch.path.infoPath(record.id)
         var handle = try InfoFile.create(at: path, record: record)
         record.task.attributes["k"] = String(repeating: "x", count: InfoFormat.maxPayload)
-        do {
+        #expect {
             try InfoFile.update(path, record: record, handle: &handle)
-            Issue.record("must fail")
-        } catch let error as DownloadError {
-            #expect(error.code == .tooLarge)
-        }
+        } throws: { ($0 as? DownloadError)?.code == .tooLarge }
         #expect(try InfoFile.read(path).record.task.attributes.isEmpty)
     }
 
@@ -172,12 +157,9 @@ struct InfoFileTests {
         #expect(throws: DownloadError.self) { try InfoFile.read(path) }
         try scratch.add(record)
         try write(Array(try bytes(path)[..<size]), path)
-        do {
-            _ = try InfoFile.read(path)
-            Issue.record("must fail")
-        } catch let error as DownloadError {
-            #expect(error.code == (size == 0 ? .notFound : .corruptInfo))
-        }
+        #expect {
+            try InfoFile.read(path)
+        } throws: { ($0 as? DownloadError)?.code == (size == 0 ? .notFound : .corruptInfo) }
     }
 
     @Test("a reader beside a writer always sees one of the writer's records, never going back")

@@ -1,7 +1,5 @@
 import FKMiddleware
 
-@testable import FKCore
-@testable import FKModel
 @testable import FKStore
 
 /// The bytes of an info file in a test's hand, taken apart and put together with numbers of its own: what `InfoFormat`

@@ -1,8 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKModel
 @testable import FKStore
 
 @Suite("Live counters")

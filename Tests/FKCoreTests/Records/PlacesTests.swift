@@ -1,19 +1,14 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKEngine
 @testable import FKModel
-@testable import FKStore
 
 @Suite("Stored places")
 struct PlacesTests {
     private static let bases = Places([
         .init(name: "work", root: "/w", first: "/w"), .init(name: "dl", root: "/a/b", first: "/a/b"),
-        .init(name: "deep", root: "/a/b/c", first: "/a/b/c"),
-        .init(name: "same", root: "/a/b/c", first: "/a/b/c"),
-        .init(name: "moved", root: "/new", first: "/old"),
-        .init(name: "umlaut", root: "/\u{E9}", first: "/\u{E9}"),
+        .init(name: "deep", root: "/a/b/c", first: "/a/b/c"), .init(name: "same", root: "/a/b/c", first: "/a/b/c"),
+        .init(name: "moved", root: "/new", first: "/old"), .init(name: "umlaut", root: "/\u{E9}", first: "/\u{E9}"),
     ])
 
     @Test(

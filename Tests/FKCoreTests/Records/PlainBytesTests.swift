@@ -1,7 +1,5 @@
-import Foundation
 import Testing
 
-@testable import FKCore
 @testable import FKModel
 
 @Suite("Bytes that a JSON string contains without an escape")

@@ -1,11 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKEngine
-@testable import FKModel
-@testable import FKStore
-
 @Suite("Lists of records")
 struct RecordListTests {
     /// More than are kept in memory and than are read at once.

@@ -1,10 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKEngine
-@testable import FKModel
-
 @Suite("Record queries: which, in which order, which page")
 struct RecordQueryTests {
     /// Six records that differ in everything a query can ask for.
@@ -101,8 +97,7 @@ struct RecordQueryTests {
         "text is looked for in URL, mirrors, name and attributes, whatever its case",
         arguments: [
             ("ONE", [1]), ("renamed", [1]), ("words.TAR", [2]), ("mirror.example", [6]), ("åSA", [2]),
-            ("", [1, 2, 3, 4, 5, 6]),
-            ("model", []), ("nowhere", []),
+            ("", [1, 2, 3, 4, 5, 6]), ("model", []), ("nowhere", []),
         ] as [(String, [UInt64])])
     func text(_ text: String, _ found: [UInt64]) throws {
         #expect(try Self.numbers { $0.text = text } == found)

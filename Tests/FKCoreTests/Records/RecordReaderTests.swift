@@ -2,9 +2,6 @@ import TestSupport
 import Testing
 
 @testable import FKCore
-@testable import FKEngine
-@testable import FKModel
-@testable import FKStore
 
 @Suite("Record reader: nothing is read twice that has not changed")
 struct RecordReaderTests {

@@ -1,10 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKEngine
-@testable import FKModel
-
 @Suite("Records, attributes and last use", .timeLimit(.minutes(10)))
 struct RecordsTests {
     private static let content = Bytes.pattern(count: 1_000)
@@ -18,8 +14,7 @@ struct RecordsTests {
             request.urlRequest.url?.path == "/slow"
                 ? .file(large, to: request, gate: gate, pauseAt: 160_000) : .file(Self.content, to: request)
         }
-        let done = try await bench.add("done", barrel: "set")
-        _ = await bench.finished(done)
+        let done = try await bench.completed("done", barrel: "set")
         let slow = try await bench.add("slow", barrel: "set")
         await gate.reached()
         let record = try await bench.messager.records().records.last { $0.received == 160_000 }

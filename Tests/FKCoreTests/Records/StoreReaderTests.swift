@@ -1,10 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKModel
-@testable import FKStore
-
 @Suite("Store reader")
 struct StoreReaderTests {
     @Test("tasks come in the order of submission, whatever their ids are")
@@ -98,12 +94,7 @@ struct StoreReaderTests {
         #expect(problems.first?.message.contains(bad.id.hex) == true)
         #expect(try scratch.path.allTaskIDs().count == 2)
         #expect(throws: DownloadError.self) { try reader.record(bad.id) }
-        do {
-            _ = try reader.record(TaskID(url: "other"))
-            Issue.record("must fail")
-        } catch let error as DownloadError {
-            #expect(error.code == .notFound)
-        }
+        #expect { try reader.record(TaskID(url: "other")) } throws: { ($0 as? DownloadError)?.code == .notFound }
     }
 
     @Test("barrels are listed and loaded; a missing work path is empty")

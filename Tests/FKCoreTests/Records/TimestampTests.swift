@@ -1,7 +1,6 @@
 import Foundation
 import Testing
 
-@testable import FKCore
 @testable import FKStore
 
 @Suite("Timestamps") struct TimestampTests {

@@ -1,8 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKModel
-
 @Suite("The sources of a file's bytes in its record")
 struct TraceTests {
     /// Random notes, and the source of each byte as a plain array has it.

@@ -1,10 +1,8 @@
 import Foundation
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
 @testable import FKMiddleware
-@testable import FKStore
 
 @Suite("Files and folders of the work path that are not what they must be")
 struct WorkPathFileTests {

@@ -1,9 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKModel
-
 /// Somebody else writes to the part file between two attempts, or shortens it.
 @Suite("The part file is edited", .timeLimit(.minutes(10)))
 struct EditedPartTests {
@@ -34,24 +31,14 @@ struct EditedPartTests {
         return (server.requests, try live.out("a"))
     }
 
-    @Test("an edited part of the same length is not built upon", arguments: [false, true])
-    func edited(_ closes: Bool) async throws {
+    @Test(
+        "a part that was edited, or written anew and shorter, is not built upon", arguments: [false, true],
+        [(nil, [1, 2, 3]), (0, [UInt8](repeating: 7, count: 10_000))] as [(UInt64?, [UInt8])])
+    func edited(_ closes: Bool, _ edit: (length: UInt64?, bytes: [UInt8])) async throws {
         let (requests, bytes) = try await resumed(closes: closes) { part in
             let file = try FileHandle(forUpdating: part)
-            try file.seek(toOffset: 1_000)
-            try file.write(contentsOf: Data([1, 2, 3]))
-            try file.close()
-        }
-        #expect(bytes == Self.content)
-        #expect(requests.map { $0["Range"] } == [nil, nil])
-    }
-
-    @Test("a part that was written anew, and is shorter, is not built upon", arguments: [false, true])
-    func writtenAnew(_ closes: Bool) async throws {
-        let (requests, bytes) = try await resumed(closes: closes) { part in
-            let file = try FileHandle(forUpdating: part)
-            try file.truncate(atOffset: 0)
-            try file.write(contentsOf: Data(repeating: 7, count: 10_000))
+            if let length = edit.length { try file.truncate(atOffset: length) } else { try file.seek(toOffset: 1_000) }
+            try file.write(contentsOf: Data(edit.bytes))
             try file.close()
         }
         #expect(bytes == Self.content)

@@ -1,11 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKEngine
-@testable import FKModel
-@testable import FKStore
-
 /// Somebody else has made what bears the part file's name.
 @Suite("A part file of somebody else", .timeLimit(.minutes(10)))
 struct ForeignPartTests {
@@ -198,6 +193,5 @@ struct ForeignPartTests {
         #expect(again.transport.requests.isEmpty)
         #expect(again.names == ["a.bin"])
         #expect(try again.out("a.bin") == Self.content)
-        await again.downloader.close()
     }
 }

@@ -1,11 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKEngine
-@testable import FKModel
-@testable import FKStore
-
 /// After a power cut the first engine ends as well, before it has got a byte.
 @Suite("An engine that ends early after a power cut", .timeLimit(.minutes(10)))
 struct PowerCutTests {
@@ -58,6 +53,5 @@ struct PowerCutTests {
         #expect(try first.stored(id).bootID == BootID.current)
         let second = try await Bench(in: folder, content: Self.content)
         try await second.expect("a.bin", Self.content, of: id)
-        await second.downloader.close()
     }
 }

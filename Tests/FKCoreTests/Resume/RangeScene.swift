@@ -1,9 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKModel
-
 /// In which state of a download a server begins to answer its range requests wrongly.
 struct RangeShape: Sendable, CustomTestStringConvertible {
     /// Connections for the file, and ranges of it where the server's validator allows more than one.
@@ -90,10 +87,7 @@ struct RangeScene: Sendable {
             }
             let now = scene.after ?? before
             guard request["Range"] != nil else { return (scene.honestAfter ?? scene.honest)(now, request) }
-            let number = lies.update { lies in
-                lies += 1
-                return lies
-            }
+            let number = lies.next()
             if number >= scene.ranges - 1 { others.open() }
             return scene.shape.isStubborn || number == 1
                 ? scene.lie(now, request) : (scene.honestAfter ?? scene.honest)(now, request)

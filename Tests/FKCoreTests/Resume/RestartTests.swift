@@ -1,10 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
-@testable import FKModel
-@testable import FKStore
 
 @Suite("Closing, dying and coming back", .timeLimit(.minutes(10)))
 struct RestartTests {
@@ -31,11 +28,18 @@ struct RestartTests {
         let record = try first.stored(id)
         #expect(record.state == .idle && record.received == 100_000)
         #expect(first.transport.isShutDown)
-        let second = try await Bench(in: first.folder, content: Self.content)
-        let info = try #require(await second.finished(id))
+        try await goesOn(id, in: first.folder, "bytes=100000-")
+    }
+
+    /// The next engine completes the task with one request.
+    @discardableResult
+    private func goesOn(_ id: TaskID, in folder: TemporaryFolder, _ range: String) async throws -> DownloadInfo {
+        let bench = try await Bench(in: folder, content: Self.content)
+        let info = try #require(await bench.finished(id))
         #expect(info.state == .complete)
-        #expect(second.sent("Range") == ["bytes=100000-"])
+        #expect(bench.sent("Range") == [range])
         #expect(try bytes(#require(info.path)) == Self.content)
+        return info
     }
 
     @Test("died: the live counters tell what arrived after the last record")
@@ -43,11 +47,7 @@ struct RestartTests {
         let (first, id, _) = try await halfDone()
         #expect(try first.stored(id).received == 0)
         let copy = try first.snapshot()
-        let second = try await Bench(in: copy, content: Self.content)
-        let info = try #require(await second.finished(id))
-        #expect(info.state == .complete)
-        #expect(second.sent("Range") == ["bytes=100000-"])
-        #expect(try bytes(#require(info.path)) == Self.content)
+        let info = try await goesOn(id, in: copy, "bytes=100000-")
         #expect(info.path?.hasPrefix(copy.path) == true)
     }
 
@@ -63,11 +63,7 @@ struct RestartTests {
             $0.ranges[0].synced = synced
         }
         try InfoFile.update(path, record: contents.record, handle: &contents.handle)
-        let second = try await Bench(in: copy, content: Self.content)
-        let info = try #require(await second.finished(id))
-        #expect(info.state == .complete)
-        #expect(second.sent("Range") == [synced == 0 ? "-" : "bytes=50000-"])
-        #expect(try bytes(#require(info.path)) == Self.content)
+        try await goesOn(id, in: copy, synced == 0 ? "-" : "bytes=50000-")
     }
 
     @Test("died with the machine, and the file is a shorter one since: nothing of the old part stays behind it")
@@ -207,7 +203,6 @@ struct RestartTests {
         for id in ids { #expect(await second.finished(id)?.state == .complete) }
         // Only what holds something is worth keeping.
         #expect(try FileIO.names(in: second.workPath.quarantineFolder).count == (size == 0 ? 0 : 2))
-        await second.downloader.close()
     }
 
     @Test("the same tasks added twice at the same moment are made once")
@@ -226,8 +221,7 @@ struct RestartTests {
     @Test("a garbage barrel file is quarantined and its tasks stay")
     func garbageBarrel() async throws {
         let first = try await Bench(content: Self.content)
-        let id = try await first.add("a", barrel: "b")
-        _ = await first.finished(id)
+        let id = try await first.completed("a", barrel: "b")
         await first.downloader.close()
         try write([1, 2, 3], first.workPath.barrelPath("b"))
         let second = try await Bench(in: first.folder, content: Self.content)
@@ -257,8 +251,7 @@ struct RestartTests {
     @Test("a complete task stays complete; asked for again it does nothing, unless its file is gone")
     func again() async throws {
         let first = try await Bench(content: Self.content)
-        let id = try await first.add("a")
-        _ = await first.finished(id)
+        let id = try await first.completed("a")
         await first.downloader.close()
         let second = try await Bench(in: first.folder, content: Self.content)
         #expect(try await second.add("a") == id)

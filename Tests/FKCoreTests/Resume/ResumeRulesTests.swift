@@ -325,10 +325,7 @@ struct ResumeDecisionTests {
         guard
             case .refuse(let error) = ResumeRules.decide(
                 head: head(503, fields), ask: Ask(), known: .init(), segments: 1)
-        else {
-            Issue.record("not refused")
-            return
-        }
+        else { return unexpected("not refused") }
         #expect(error.retryAfter == .seconds(60))
     }
 

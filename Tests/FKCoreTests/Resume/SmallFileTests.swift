@@ -1,10 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
-@testable import FKStore
-@testable import FKTransport
 
 /// Files of at most 256 KiB, which are written without the engine being asked first.
 @Suite("Small files that take their time", .timeLimit(.minutes(10)))
@@ -31,7 +28,6 @@ struct SmallFileTests {
         let record = try bench.stored(id)
         #expect(record.received == 119_000 && record.expected == 119_000 && record.ranges.count == 1)
         #expect(record.history.isEmpty && record.response != nil && record.validator != nil)
-        await bench.downloader.close()
     }
 
     @Test("whoever asks sees how far it is and how long it will be")
@@ -95,7 +91,6 @@ struct SmallFileTests {
         #expect(next.sent("Range") == [isRecorded ? "bytes=20000-" : "-"])
         #expect(try bench.out("a") == Self.content)
         await next.downloader.close()
-        await bench.downloader.close()
         gate.open()
     }
 
@@ -107,8 +102,7 @@ struct SmallFileTests {
             return .file(Self.content, etag: nil, to: request, gate: gate, pauseAt: 20_000)
         }
         let id = try await bench.add("a")
-        await bench.reached("a", .idle, times: 2)
-        await bench.advance(60)
+        await bench.retried("a", after: 60)
         await gate.reached()
         await bench.advance(1)
         await bench.advance(1)
@@ -116,6 +110,5 @@ struct SmallFileTests {
         gate.open()
         try await bench.expect("a", Self.content, of: id)
         #expect(bench.transport.requests.count == 2)
-        await bench.downloader.close()
     }
 }

@@ -1,11 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKEngine
-@testable import FKModel
-@testable import FKTransport
-
 /// A body of HTTP/2 without a length ends, and the transport cannot tell whether that is its end.
 @Suite("The end of a body that nothing showed", .timeLimit(.minutes(10)))
 struct UnshownEndTests {

@@ -1,9 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
-@testable import FKModel
 @testable import FKStore
 
 @Suite("One attempt, and the work of its run")
@@ -51,10 +49,7 @@ struct AttemptTests {
     func work() throws {
         var work = RunWork()
         work.request(.prove)
-        guard case .prove = work.take() else {
-            Issue.record("no work")
-            return
-        }
+        guard case .prove = work.take() else { return unexpected("no work") }
         #expect(work.take() == nil)
         try work.check()
         work.stop(.keepingBytes)

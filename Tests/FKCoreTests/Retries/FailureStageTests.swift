@@ -1,10 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
-@testable import FKModel
-@testable import FKTransport
 
 @Suite("Middlewares decide on failures and heads", .timeLimit(.minutes(10)))
 struct FailureStageTests {

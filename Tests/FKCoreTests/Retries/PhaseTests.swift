@@ -1,12 +1,7 @@
-import FKMiddleware
-import Foundation
 import TestSupport
 import Testing
 
 @testable import FKEngine
-@testable import FKModel
-@testable import FKStore
-@testable import FKTransport
 
 /// Attempts without an engine: a random course of answers, results of verifying, verbs, ticks and limits plays against each
 /// phase.

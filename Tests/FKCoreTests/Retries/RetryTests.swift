@@ -1,16 +1,9 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKEngine
-
 @Suite("Failures and retries", .timeLimit(.minutes(10)))
 struct RetryTests {
     static let content = Bytes.pattern(count: 1_000)
-
-    private func hosts(_ bench: Bench) -> [String] {
-        bench.transport.requests.compactMap { $0.urlRequest.url?.host }
-    }
 
     @Test("delays double up to maxDelay; after maxAttempts the task is in error")
     func backOff() async throws {
@@ -80,7 +73,7 @@ struct RetryTests {
         try await bench.completed("http://a.example/a") { $0.mirrors = ["http://b.example/a"] }
         let later = try await bench.add("http://a.example/later")
         #expect(await bench.messager.info(.id(later))?.wait?.reason == .host)
-        #expect(hosts(bench) == ["a.example", "b.example"])
+        #expect(bench.hosts == ["a.example", "b.example"])
         try await bench.completed("http://b.example/free")
     }
 
@@ -111,11 +104,11 @@ struct RetryTests {
         await first.transport.started(2)
         await first.reached("a", .idle, times: 3)
         await first.downloader.close()
-        #expect(hosts(first) == ["a.example", "b.example"])
+        #expect(first.hosts == ["a.example", "b.example"])
         let second = try await Bench(in: first.folder, clock: clock, content: Self.content)
         await second.advance(10)
         #expect(await second.finished(id)?.state == .complete)
-        #expect(hosts(second) == ["b.example"])
+        #expect(second.hosts == ["b.example"])
     }
 
     @Test("a wall clock set back an hour does not stop a retry", arguments: [-3_600.0, 3_600])
@@ -177,7 +170,7 @@ struct RetryTests {
             await bench.transport.started(1)
             #expect(await bench.messager.info(.id(id))?.attempts == 1)
             await bench.downloader.close()
-            #expect(try bench.stored(id).attempts == 0 && hosts(bench) == ["a.example"])
+            #expect(try bench.stored(id).attempts == 0 && bench.hosts == ["a.example"])
         }
     }
 
@@ -195,8 +188,7 @@ struct RetryTests {
             request.setValue("token \(tokens.update { $0 += 1; return $0 })", forHTTPHeaderField: "Authorization")
         }
         let id = try await bench.add("a")
-        await bench.reached("a", .idle, times: 2)
-        await bench.advance(1)
+        await bench.retried("a", after: 1)
         #expect(await bench.finished(id)?.state == .complete)
         #expect(bench.sent("Authorization") == ["token 1", "token 2", "token 3"])
         #expect(try bench.out("a") == Self.content)

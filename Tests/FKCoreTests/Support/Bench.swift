@@ -1,11 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
-@testable import FKModel
-@testable import FKStore
-@testable import FKTransport
 
 /// An engine with everything around it in the test's hand: transport, clock, folders.
 final class Bench: Sendable {
@@ -68,6 +64,20 @@ final class Bench: Sendable {
     /// The folder tasks of `add` go to.
     var out: String { folder.path + "/out" }
     var workPath: WorkPath { engine.workPath }
+
+    /// A bench with a running task: the first bytes of its file have arrived, the others come once the gate is open.
+    static func held(
+        _ content: [UInt8], at count: Int, name: String = "a", barrel: String? = nil, in folder: TemporaryFolder? = nil,
+        settings: (inout Configure) -> Void = { _ in }
+    ) async throws -> (Bench, TaskID, FakeGate) {
+        let gate = FakeGate()
+        let bench = try await Bench(in: folder, settings: settings) { request, _ in
+            .file(content, to: request, gate: gate, pauseAt: count)
+        }
+        let id = try await bench.add(name, barrel: barrel)
+        await gate.reached()
+        return (bench, id, gate)
+    }
 
     // MARK: Tasks
 
@@ -136,11 +146,30 @@ final class Bench: Sendable {
         return gate
     }
 
+    /// Changes settings of the running downloader.
+    func update(_ change: (inout Configure) -> Void) async throws {
+        var configure = await downloader.configure
+        change(&configure)
+        try await downloader.update(configure)
+    }
+
+    func verify(_ selector: TaskSelector = .all) async throws -> [VerifiedFile] {
+        var files: [VerifiedFile] = []
+        for try await file in messager.verify(selector) { files.append(file) }
+        return files
+    }
+
     // MARK: Waiting
 
     /// Returns once the task of that name has been in that state so many times.
     func reached(_ name: String, _ state: DownloadState, times: Int = 1) async {
         _ = await log.wait { list in list.count { $0 == "\(name):\(state)" } >= times }
+    }
+
+    /// Returns once the first attempt at the task of that name has failed and so many seconds have passed.
+    func retried(_ name: String, after seconds: Double) async {
+        await reached(name, .idle, times: 2)
+        await advance(seconds)
     }
 
     /// Returns once everything the engine had to do before now is done.
@@ -215,6 +244,12 @@ final class Bench: Sendable {
     /// Everything in the destination, hidden files included, sorted.
     var names: [String] { (try? FileManager.default.contentsOfDirectory(atPath: out))?.sorted() ?? [] }
 
+    /// The names of the files that were asked for, in order.
+    var asked: [String] { transport.requests.compactMap { $0.urlRequest.url?.lastPathComponent } }
+
+    /// The hosts that were asked, in order.
+    var hosts: [String] { transport.requests.compactMap { $0.urlRequest.url?.host } }
+
     /// The values of a request header over all requests so far; `-` where there was none.
     func sent(_ header: String) -> [String] {
         transport.requests.map { $0.urlRequest.value(forHTTPHeaderField: header) ?? "-" }
@@ -268,4 +303,9 @@ extension Engine {
     func saveBarrels() { barrels.saveAll() }
     func isParked(_ id: TaskID) -> Bool { book.isParked(id) }
     var hasListeners: Bool { !reporter.observers.tasks.isEmpty || !reporter.observers.barrels.isEmpty }
+}
+
+/// For the `else` of a guard that takes a case apart.
+func unexpected(_ text: String, sourceLocation: SourceLocation = #_sourceLocation) {
+    Issue.record("\(text)", sourceLocation: sourceLocation)
 }

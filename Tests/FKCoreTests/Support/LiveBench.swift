@@ -1,10 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-@testable import FKEngine
-@testable import FKModel
-
 /// A downloader with libcurl and the system's clock, whose retries come at once.
 final class LiveBench: Sendable {
     let folder: TemporaryFolder

@@ -1,9 +1,5 @@
 import TestSupport
 
-@testable import FKCore
-@testable import FKModel
-@testable import FKStore
-
 /// A work path in a new temporary folder, removed with the object.
 final class ScratchWorkPath: Sendable {
     let path: WorkPath
@@ -33,6 +29,14 @@ func mode(_ path: String) throws -> Int {
 func bytes(_ path: String) throws -> [UInt8] { [UInt8](try Data(contentsOf: URL(fileURLWithPath: path))) }
 
 func write(_ bytes: [UInt8], _ path: String) throws { try Data(bytes).write(to: URL(fileURLWithPath: path)) }
+
+/// Replaces bytes of a file in place.
+func overwrite(_ path: String, with bytes: [UInt8], at offset: Int = 0) throws {
+    let file = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
+    try file.seek(toOffset: UInt64(offset))
+    try file.write(contentsOf: Data(bytes))
+    try file.close()
+}
 
 extension TaskRecord {
     /// Times are whole milliseconds, as the store keeps them.

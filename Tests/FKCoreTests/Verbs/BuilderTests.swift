@@ -1,8 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
-
 @Suite("Builder", .timeLimit(.minutes(10)))
 struct BuilderTests {
     @Test("a URL is encoded once, and is the task's identity together with its destination")

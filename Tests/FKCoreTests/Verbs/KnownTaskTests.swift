@@ -1,10 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
-@testable import FKModel
-@testable import FKTransport
 
 /// A task that is known takes the options of the last asking, whatever state it is in.
 @Suite("Options of known tasks", .timeLimit(.minutes(10)))
@@ -32,6 +29,15 @@ struct KnownTaskTests {
         task.options.timeout = .seconds(7)
         task.options.netrc = true
         task.options.caPath = "/old.pem"
+    }
+
+    /// A task with the old options that was suspended while it ran.
+    private func suspended() async throws -> (Bench, TaskID) {
+        let bench = try await bench()
+        let id = try await bench.add("a", old)
+        await bench.transport.started(1)
+        _ = try await bench.engine.apply(.suspend, to: .id(id))
+        return (bench, id)
     }
 
     private func isNew(_ request: TransportRequest, _ base: TransportOptions) -> Bool {
@@ -81,10 +87,7 @@ struct KnownTaskTests {
 
     @Test("with nothing said, nothing of the former options stays")
     func reset() async throws {
-        let bench = try await bench()
-        let id = try await bench.add("a", old)
-        await bench.transport.started(1)
-        _ = try await bench.engine.apply(.suspend, to: .id(id))
+        let (bench, id) = try await suspended()
         _ = try await bench.add("a")
         #expect(await bench.finished(id)?.state == .complete)
         let last = try #require(bench.transport.requests.last)
@@ -94,10 +97,7 @@ struct KnownTaskTests {
 
     @Test("resume, retry and the next engine keep what is stored")
     func kept() async throws {
-        let bench = try await bench()
-        let id = try await bench.add("a", old)
-        await bench.transport.started(1)
-        _ = try await bench.engine.apply(.suspend, to: .id(id))
+        let (bench, id) = try await suspended()
         _ = try await bench.engine.apply(.resume, to: .id(id))
         #expect(await bench.finished(id)?.state == .complete)
         #expect(bench.sent("Authorization") == ["old", "old"])
@@ -204,10 +204,7 @@ struct KnownTaskTests {
 
     @Test("members of a barrel that are known get the barrel's options when they are added again")
     func barrel() async throws {
-        let bench = try await bench()
-        let id = try await bench.add("a", old)
-        await bench.transport.started(1)
-        _ = try await bench.engine.apply(.suspend, to: .id(id))
+        let (bench, id) = try await suspended()
         var options = BarrelOptions()
         options.options = TaskOptions()
         options.options?.headers = [.init("Authorization", "barrel")]
@@ -243,6 +240,5 @@ struct KnownTaskTests {
         #expect(await bench.messager.record(id)?.priority == 0)
         try await bench.downloader.control.change([good])
         #expect(await bench.messager.record(id)?.priority == 9)
-        await bench.downloader.close()
     }
 }

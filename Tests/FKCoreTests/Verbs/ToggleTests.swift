@@ -1,9 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
-@testable import FKModel
 
 @Suite("Toggle", .timeLimit(.minutes(10)))
 struct ToggleTests {
@@ -17,8 +15,7 @@ struct ToggleTests {
         #expect(StateMachine.toggles(state) == verb)
         if let verb {
             guard case .to = StateMachine.decide(verb, in: state) else {
-                Issue.record("\(verb) does not apply in \(state)")
-                return
+                return unexpected("\(verb) does not apply in \(state)")
             }
         }
     }

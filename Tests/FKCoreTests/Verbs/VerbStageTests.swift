@@ -1,7 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
 
 /// Verbs that come while an attempt is not in its body but somewhere else on its way.

@@ -1,9 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FKCore
 @testable import FKEngine
-@testable import FKModel
 
 @Suite("Verbs in every state", .timeLimit(.minutes(10)))
 struct VerbTests {

@@ -3,8 +3,7 @@ package enum Mutation {
     /// Numbers at which arithmetic ends.
     package static let evilNumbers: [UInt64] = [
         0, 1, 2, 7, 15, 16, 0x7f, 0xff, 0x7fff, 0xffff, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 1 << 53,
-        0x7fff_ffff_ffff_ffff,
-        0x8000_0000_0000_0000, 0xffff_ffff_ffff_fff0, .max,
+        0x7fff_ffff_ffff_ffff, 0x8000_0000_0000_0000, 0xffff_ffff_ffff_fff0, .max,
     ]
 
     /// One change somewhere in the bytes.

@@ -2,38 +2,31 @@
 package enum NastyText {
     private static let paths = [
         "../", "..\\", "..", ".", "/", "\\", "//", "/etc/passwd", "C:\\Windows\\", "\\\\host\\share\\", "~", "~/",
-        "~root/",
-        "%2e%2e%2f", "%2E%2E/", "%2f", "%5c", "%252e%252e%252f", "..%00/", "..;/", "/\u{301}", "..\u{2215}",
-        "\u{ff0e}\u{ff0e}\u{ff0f}",
-        "./", "/./", "/.", "file:///", "/dev/null", "/proc/self/",
+        "~root/", "%2e%2e%2f", "%2E%2E/", "%2f", "%5c", "%252e%252e%252f", "..%00/", "..;/", "/\u{301}", "..\u{2215}",
+        "\u{ff0e}\u{ff0e}\u{ff0f}", "./", "/./", "/.", "file:///", "/dev/null", "/proc/self/",
     ]
     private static let controls = [
         "\u{0}", "\u{1}", "\u{7}", "\u{8}", "\t", "\n", "\r", "\r\n", "\u{1b}", "\u{1b}[2J", "\u{1b}]0;x\u{7}",
-        "\u{7f}", "\u{80}",
-        "\u{85}", "\u{9b}", "\u{2028}", "\u{2029}", "%00", "%0a", "%0d%0a", "%1b", "\u{ad}", "\u{61c}", "\u{200b}",
-        "\u{200e}",
-        "\u{200f}", "\u{202a}", "\u{202e}", "\u{2066}", "\u{2069}", "\u{feff}", "\u{fffe}", "\u{e0041}", "\u{fff9}",
+        "\u{7f}", "\u{80}", "\u{85}", "\u{9b}", "\u{2028}", "\u{2029}", "%00", "%0a", "%0d%0a", "%1b", "\u{ad}",
+        "\u{61c}", "\u{200b}", "\u{200e}", "\u{200f}", "\u{202a}", "\u{202e}", "\u{2066}", "\u{2069}", "\u{feff}",
+        "\u{fffe}", "\u{e0041}", "\u{fff9}",
     ]
     private static let names = [
         "CON", "con.txt", "NUL", "aux", "prn.tar.gz", "COM1", "com9.x", "LPT1", "COM\u{b9}", "CONIN$", "clock$",
-        ".fkpart", ".FKPART",
-        ".fkrejected", ".new", ".info", ".tmp-", ".tar.gz", ".zip", ".bashrc", ".", "..", "...", ". ", " .", " ", "  ",
-        "-", "--", "-rf",
-        "--output=", "desktop.ini", "Thumbs.db", ".ssh", "index.html", "a", "b.txt", "name", "download", "x.1",
+        ".fkpart", ".FKPART", ".fkrejected", ".new", ".info", ".tmp-", ".tar.gz", ".zip", ".bashrc", ".", "..", "...",
+        ". ", " .", " ", "  ", "-", "--", "-rf", "--output=", "desktop.ini", "Thumbs.db", ".ssh", "index.html", "a",
+        "b.txt", "name", "download", "x.1",
     ]
     private static let scripts = [
         "中文", "か\u{3099}", "が", "é", "e\u{301}", "ＡＢ", "ß", "ﬁ", "İ", "ı", "😀", "👨‍👩‍👧", "🏳️‍🌈", "🇩🇪", "\u{301}",
         "\u{200d}", "\u{fe0f}", "Å", "A\u{30a}", "\u{212b}", "\u{1d400}", "\u{fffd}", "\u{10ffff}", "\u{e000}",
-        "\u{a0}", "\u{3000}",
-        "\u{2003}",
+        "\u{a0}", "\u{3000}", "\u{2003}",
     ]
     private static let codes = [
         "%", "%%", "%2", "%zz", "%FF", "%C0%AF", "%E4", "%E4%B8%AD", "%F0%9F%98%80", "%ED%A0%80", "%u202e", "+", "&",
-        "=", ";", "\"",
-        "'", "''", "\\\"", "\\\\", "?", "#", "*", ":", "|", "<", ">", "$(id)", "`id`", "${x}", "%s%n",
-        "=?utf-8?B?Li4v?=",
-        "=?utf-8?Q?=2E=2E=2F?=", "=?", "?=", "utf-8''", "UTF-8'en'", "iso-8859-1''%ff", "filename", "filename*",
-        "filename=", "@",
+        "=", ";", "\"", "'", "''", "\\\"", "\\\\", "?", "#", "*", ":", "|", "<", ">", "$(id)", "`id`", "${x}", "%s%n",
+        "=?utf-8?B?Li4v?=", "=?utf-8?Q?=2E=2E=2F?=", "=?", "?=", "utf-8''", "UTF-8'en'", "iso-8859-1''%ff", "filename",
+        "filename*", "filename=", "@",
     ]
 
     /// Up to a dozen pieces; now and then a very long text.
