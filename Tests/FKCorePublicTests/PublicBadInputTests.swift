@@ -51,7 +51,10 @@ struct PublicBadInputTests {
             for await _ in messager.infos(selector) { Issue.record("an info of nothing") }
             for await _ in messager.attempts(selector) { Issue.record("an attempt of nothing") }
         }
-        #expect(await messager.finished(id) == nil)
+        let (url, finished) = ("http://none.example/", await messager.finished(id))
+        let (error, path, info) = await (messager.error(url), messager.filePath(url), messager.info("not a url"))
+        #expect(finished == nil && error == nil && path == nil && info == nil)
+        #expect(await !messager.exists(url))
         await #expect(throws: DownloadError.self) { try await messager.addBarrelInfo("none") { _ in } }
         await #expect(throws: DownloadError.self) { try await control.suspend("not a url") }
     }
@@ -78,6 +81,9 @@ struct PublicBadInputTests {
             await #expect(throws: DownloadError.self) { try await builder.prepare(in: downloader) }?.code == .cancelled)
         await #expect(throws: DownloadError.self) { try await messager.add(id, toBarrel: "b") }
         await #expect(throws: DownloadError.self) { try await messager.addInfo(id) { _ in } }
+        await #expect(throws: DownloadError.self) { try await messager.addBarrel("x", urls: []) }
+        await #expect(throws: DownloadError.self) { try await control.setRateLimit(1) }
+        #expect(await downloader.takeProblems().isEmpty)
         let configure = await downloader.configure
         await #expect(throws: DownloadError.self) { try await downloader.update(configure) }
         #expect(await messager.info(id)?.state == .complete)

@@ -36,8 +36,7 @@ struct RPCOptionTests {
         "dir and out stay in the folders that were named",
         arguments: [
             ("dir", "/etc"), ("dir", "../x"), ("dir", "/"), ("dir", "DOWNLOADS/../../x"), ("dir", "link"),
-            ("out", "../x"),
-            ("out", "/etc/x"), ("out", "link/x"), ("out", "a\u{0}b"),
+            ("out", "../x"), ("out", "/etc/x"), ("out", "link/x"), ("out", "a\u{0}b"),
         ]) func confinement(name: String, value: String) async throws
     {
         let fixture = try await RPCFixture()

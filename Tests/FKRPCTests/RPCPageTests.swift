@@ -78,12 +78,11 @@ struct RPCPageTests {
             ("fk.task", "{}", "needs the member id"), ("fk.task", #"{"id":"zz"}"#, "no id of a task"),
             ("fk.task", #"{"id":"abcdef"}"#, "There is no task"), ("fk.add", "{}", "needs urls"),
             ("fk.add", #"{"urls":["http://h/a","http://h/b"],"out":"x"}"#, "single URL"),
-            ("fk.suspend", "{}", "needs ids"),
-            ("fk.retry", #"{"all":true,"user":"a"}"#, "a login needs ids"),
+            ("fk.suspend", "{}", "needs ids"), ("fk.retry", #"{"all":true,"user":"a"}"#, "a login needs ids"),
             ("fk.retry", #"{"ids":[],"user":""}"#, "a login needs ids and a user"),
-            ("fk.rates", #"{"seconds":601}"#, "from 1 to 600"),
-            ("fk.limit", #"{"rate":-1}"#, "rate must be"), ("fk.limit", #"{"barrel":"none"}"#, "none"),
-            ("fk.import", #"{"text":"nonsense"}"#, "scheme"), ("fk.subscribe", "{}", "WebSocket"),
+            ("fk.rates", #"{"seconds":601}"#, "from 1 to 600"), ("fk.limit", #"{"rate":-1}"#, "rate must be"),
+            ("fk.limit", #"{"barrel":"none"}"#, "none"), ("fk.import", #"{"text":"nonsense"}"#, "scheme"),
+            ("fk.subscribe", "{}", "WebSocket"),
         ]) func faults(method: String, params: String, reason: String) async throws
     {
         let fixture = try await RPCFixture(isActive: false)

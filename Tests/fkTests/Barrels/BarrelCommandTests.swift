@@ -3,14 +3,11 @@ import Testing
 
 @testable import fk
 
-@Suite("Barrels, end to end", .timeLimit(.minutes(10))) struct BarrelCommandTests {
-    private let sandbox: Sandbox
-    private let server: FaultServer
+@Suite("Barrels, end to end", .timeLimit(.minutes(10))) final class BarrelCommandTests: ServedSuite {
     private let bodies = (1...3).map { Bytes.pattern(count: 100_000 * $0, seed: UInt64($0)) }
 
-    init() throws {
-        sandbox = try Sandbox()
-        server = try FaultServer()
+    override init() throws {
+        try super.init()
         for (index, body) in bodies.enumerated() { server.serve("/\(index)", body) }
     }
 
@@ -47,38 +44,6 @@ import Testing
         let list = try await sandbox.json("barrel", "list").array
         #expect(list.count == 1 && list[0].text("name") == "set" && list[0].number("complete") == 3)
         #expect(try await sandbox.fk("barrel", "show", "set").output.contains("set: 3 of 4 complete, 1 failed"))
-    }
-
-    @Test("What is exported can be imported elsewhere, and a list with a fault imports nothing") func importing()
-        async throws
-    {
-        try await sandbox.fk("barrel", "create", "set", url(0), url(1))
-        let exported = try await sandbox.fk("barrel", "export", "set", "--format", "aria2").output
-        let other = try Sandbox()
-        try exported.write(toFile: "\(other.files)/list.txt", atomically: true, encoding: .utf8)
-        try await other.done("barrel", "import", "copy", "list.txt")
-        #expect(try await other.json("barrel", "show", "copy").number("total") == 2)
-        try "ftp://no/\n".write(toFile: "\(other.files)/list.txt", atomically: true, encoding: .utf8)
-        let refused = try await other.fk("barrel", "import", "third", "list.txt")
-        #expect(refused.status == 2 && refused.errors.contains("1"))
-        #expect(try await other.fk("barrel", "show", "third").status == 4)
-    }
-
-    @Test("What is exported can be read back", arguments: ["urls", "json", "aria2"]) func export(format: String)
-        async throws
-    {
-        try await sandbox.fk(
-            "barrel", "create", "set", url(0), "-d", "got", "--checksum", "sha-256=\(Bytes.sha256(bodies[0]))")
-        let exported = try await sandbox.fk("barrel", "export", "set", "--format", format).output
-        switch format {
-        case "json": #expect(try JSON(exported).array.first?.text("url") == url(0))
-        default:
-            let other = try Sandbox()
-            try await other.done("get", "-i", "-", input: exported)
-            let info = try await other.json("info", url(0))
-            #expect(info.text("state") == "complete")
-            if format == "aria2" { #expect(info.text("directory") == "\(sandbox.files)/got") }
-        }
     }
 
     @Test("get -b puts files into a barrel, and barrel watch tells how it stands") func watch() async throws {

@@ -5,16 +5,13 @@ import Testing
 
 /// Finished files that are damaged, missing or changed on their servers, with the real program.
 @Suite("fk verify, barrel missing, barrel refresh", .timeLimit(.minutes(10)))
-struct VerifyCommandTests {
-    private let sandbox: Sandbox
-    private let server: FaultServer
+final class VerifyCommandTests: ServedSuite {
     private static let mib = 1 << 20
-    private let large = Bytes.pattern(count: 5 * Self.mib + 1_234)
+    private let large = Bytes.pattern(count: 5 * VerifyCommandTests.mib + 1_234)
     private let small = Bytes.pattern(count: 3_000)
 
-    init() throws {
-        sandbox = try Sandbox()
-        server = try FaultServer()
+    override init() throws {
+        try super.init()
         server.serve("/large", large)
         server.serve("/small", small)
     }
@@ -146,10 +143,7 @@ struct VerifyCommandTests {
         let count = Observed(0)
         server.route("/large") { request in
             let response = FaultResponse.ranged(body, for: request, etag: "\"v1\"")
-            let number = count.update { count in
-                count += 1
-                return count
-            }
+            let number = count.next()
             return number == 1 ? response.stalling(at: 300_000, until: gate) : response
         }
         let first = try sandbox.start("verify", "--all", "--repair")
@@ -254,10 +248,7 @@ struct VerifyCommandTests {
         let gate = Gate()
         let count = Observed(0)
         server.route("/new") { request in
-            let number = count.update { count in
-                count += 1
-                return count
-            }
+            let number = count.next()
             let response = FaultResponse.ranged(new, for: request, etag: "\"v2\"")
             return number == 2 ? response.stalling(at: 30_000, until: gate) : response
         }

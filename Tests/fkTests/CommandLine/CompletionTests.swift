@@ -69,10 +69,9 @@ import Testing
         .enabled(if: hasBash, "needs bash"))
     func bashNames() throws {
         let lines = [
-            "fk barrel show pl\t\n", "fk barrel show my\t\n", "fk barrel show my\\ \t\n",
-            "fk barrel show sub\t\n", "fk barrel show ti\t\n", "fk barrel show a:\t\n", "fk barrel show a:b@c\t\n",
-            "fk barrel show semi\t\n", "fk list -b q\t\n", "fk list --barrel=st\t\n",
-            "fk --json barrel run plain ét\t\n",
+            "fk barrel show pl\t\n", "fk barrel show my\t\n", "fk barrel show my\\ \t\n", "fk barrel show sub\t\n",
+            "fk barrel show ti\t\n", "fk barrel show a:\t\n", "fk barrel show a:b@c\t\n", "fk barrel show semi\t\n",
+            "fk list -b q\t\n", "fk list --barrel=st\t\n", "fk --json barrel run plain ét\t\n",
             "fk barrel show \"sub\t\n",
         ]
         let got = try bash(lines)

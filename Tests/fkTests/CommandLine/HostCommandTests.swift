@@ -4,13 +4,10 @@ import Testing
 @testable import fk
 
 @Suite("Policies of hosts on the command line", .timeLimit(.minutes(10)))
-struct HostCommandTests {
-    private let sandbox: Sandbox
-    private let server: FaultServer
+final class HostCommandTests: ServedSuite {
 
-    init() throws {
-        sandbox = try Sandbox()
-        server = try FaultServer()
+    override init() throws {
+        try super.init()
         server.routeOthers { _ in .ok(Bytes.pattern(count: 1_000)) }
     }
 

@@ -4,13 +4,10 @@ import Testing
 @testable import fk
 
 @Suite("What a command says", .timeLimit(.minutes(10)))
-struct MessageTests {
-    private let sandbox: Sandbox
-    private let server: FaultServer
+final class MessageTests: ServedSuite {
 
-    init() throws {
-        sandbox = try Sandbox()
-        server = try FaultServer()
+    override init() throws {
+        try super.init()
         server.routeOthers { _ in .ok([1, 2, 3]) }
     }
 
@@ -130,8 +127,6 @@ struct MessageTests {
 
     @Test("A server that says nothing to plain HTTP may speak TLS")
     func plainToTLS() async throws {
-        let sandbox = try Sandbox()
-        let server = try FaultServer()
         server.route("/a") { _ in .raw([.close]) }
         let result = try await sandbox.fk("get", "--retry", "0", server.url("/a"))
         #expect(result.errors.contains("If it speaks TLS at this port, write https://."), "\(result.errors)")
@@ -141,8 +136,6 @@ struct MessageTests {
 
     @Test("A login that is missing names the options that give one")
     func login() async throws {
-        let sandbox = try Sandbox()
-        let server = try FaultServer()
         server.route("/a") { _ in .status(401) }
         server.route("/b") { _ in .status(407) }
         let site = try await sandbox.fk("get", "--retry", "0", server.url("/a"))

@@ -4,14 +4,11 @@ import Testing
 @testable import fk
 
 @Suite("Work paths that are not as they should be, settings, the demo", .timeLimit(.minutes(10)))
-struct WorkPathCommandTests {
-    private let sandbox: Sandbox
-    private let server: FaultServer
+final class WorkPathCommandTests: ServedSuite {
     private let body = Bytes.pattern(count: 100_000)
 
-    init() throws {
-        sandbox = try Sandbox()
-        server = try FaultServer()
+    override init() throws {
+        try super.init()
         server.serve("/a", body)
         server.serve("/b", body)
     }

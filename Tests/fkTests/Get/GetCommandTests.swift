@@ -3,15 +3,12 @@ import Testing
 
 @testable import fk
 
-@Suite("fk get, end to end", .timeLimit(.minutes(10))) struct GetCommandTests {
-    private let sandbox: Sandbox
-    private let server: FaultServer
+@Suite("fk get, end to end", .timeLimit(.minutes(10))) final class GetCommandTests: ServedSuite {
     private let a = Bytes.pattern(count: 200_000, seed: 1)
     private let b = Bytes.pattern(count: 300_000, seed: 2)
 
-    init() throws {
-        sandbox = try Sandbox()
-        server = try FaultServer()
+    override init() throws {
+        try super.init()
         server.serve("/a.bin", a)
         server.serve("/b.bin", b)
     }

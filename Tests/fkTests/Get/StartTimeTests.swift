@@ -12,23 +12,17 @@ import Testing
     }
 
     @Test(
-        "A delay",
+        "A delay, or a time with a zone",
         arguments: [
             ("+90", 90), ("+90s", 90), ("+15m", 900), ("+1h30m", 5_400), ("+2d", 172_800), ("+0", 0), ("+", nil),
             ("+m", nil), ("+1h30", nil), ("+-5", nil), ("+1.5h", nil), ("+9999999999s", nil),
-        ] as [(String, Double?)])
-    func delay(text: String, seconds: Double?) { #expect(parse(text) == seconds) }
-
-    @Test(
-        "A time with a zone",
-        arguments: [
             ("2023-11-15T12:00:01Z", 1), ("2023-11-15T14:00:30+02:00", 30), ("2023-11-15 07:00:30-0500", 30),
             ("2023-11-15T12:00:00.500Z", 0), ("2024-02-29T12:00:00Z", 9_158_400), ("2023-02-30T12:00:00Z", nil),
             ("2023-13-01T12:00:00Z", nil), ("2023-11-15T25:00:00Z", nil), ("2023-11-15T12:00:00+25:00", nil),
             ("2023-11-15T12:00:00X", nil), ("2023-11-1", nil), ("2023-11-15Q12:00", nil), ("", nil), ("noon", nil),
             ("2023-11-15T", nil),
         ] as [(String, Double?)])
-    func absolute(text: String, seconds: Double?) { #expect(parse(text) == seconds) }
+    func delay(text: String, seconds: Double?) { #expect(parse(text) == seconds) }
 
     @Test("A time of day is the next one, in local time") func ofDay() throws {
         for text in ["00:00", "7:05", "12:00", "23:59:59"] {
@@ -63,13 +57,11 @@ import Testing
     }
 }
 
-@Suite("--at, --user and --user-agent with the real program", .timeLimit(.minutes(10))) struct StartTests {
-    private let sandbox: Sandbox
-    private let server: FaultServer
+@Suite("--at, --user and --user-agent with the real program", .timeLimit(.minutes(10)))
+final class StartTests: ServedSuite {
 
-    init() throws {
-        sandbox = try Sandbox()
-        server = try FaultServer()
+    override init() throws {
+        try super.init()
         server.routeOthers { _ in .ok([1, 2, 3]) }
     }
 

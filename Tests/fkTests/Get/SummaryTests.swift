@@ -4,14 +4,12 @@ import Testing
 @testable import fk
 
 /// The end of a run, and runs without a terminal.
-@Suite("The end of a run, and runs without a terminal", .timeLimit(.minutes(10))) struct SummaryTests {
-    private let sandbox: Sandbox
-    private let server: FaultServer
+@Suite("The end of a run, and runs without a terminal", .timeLimit(.minutes(10))) final class SummaryTests: ServedSuite
+{
     private let body = Bytes.pattern(count: 100_000)
 
-    init() throws {
-        sandbox = try Sandbox()
-        server = try FaultServer()
+    override init() throws {
+        try super.init()
         server.serve("/a", body)
         server.serve("/b", body)
     }

@@ -3,16 +3,9 @@ import Testing
 
 @testable import fk
 
-@Suite("Interrupted and continued", .timeLimit(.minutes(10))) struct InterruptTests {
-    private let sandbox: Sandbox
-    private let server: FaultServer
+@Suite("Interrupted and continued", .timeLimit(.minutes(10))) final class InterruptTests: ServedSuite {
     private let body = Bytes.pattern(count: 3_000_000)
     private let gate = Gate()
-
-    init() throws {
-        sandbox = try Sandbox()
-        server = try FaultServer()
-    }
 
     @Test("SIGKILL in the middle of a large file: the same command completes it, little is sent twice")
     func killed() async throws {

@@ -4,16 +4,13 @@ import Testing
 @testable import fk
 
 /// Lists of every form whose run is killed in the middle, and Metalinks with pieces.
-@Suite("Lists, killed and resumed", .timeLimit(.minutes(10))) struct KilledListTests {
-    private let sandbox: Sandbox
-    private let server: FaultServer
+@Suite("Lists, killed and resumed", .timeLimit(.minutes(10))) final class KilledListTests: ServedSuite {
     private let gate = Gate()
     private let large = Bytes.pattern(count: 3_000_000, seed: 4)
     private let small = Bytes.pattern(count: 40_000, seed: 5)
 
-    init() throws {
-        sandbox = try Sandbox()
-        server = try FaultServer()
+    override init() throws {
+        try super.init()
         server.serve("/set/large.bin", large, stallingAt: 1_500_000, gate)
         server.serve("/set/sub/small.bin", small)
     }

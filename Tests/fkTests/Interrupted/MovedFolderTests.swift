@@ -3,14 +3,12 @@ import Testing
 
 @testable import fk
 
-@Suite("The work path and the downloads are renamed", .timeLimit(.minutes(10))) struct MovedFolderTests {
-    private let sandbox: Sandbox
-    private let server: FaultServer
+@Suite("The work path and the downloads are renamed", .timeLimit(.minutes(10)))
+final class MovedFolderTests: ServedSuite {
     private let body = Bytes.pattern(count: 3 << 20)
 
-    init() throws {
-        sandbox = try Sandbox()
-        server = try FaultServer()
+    override init() throws {
+        try super.init()
         server.routeOthers { [body] in .ranged(body, for: $0, etag: "\"1\"") }
         try FileManager.default.createDirectory(atPath: place("old"), withIntermediateDirectories: true)
     }

@@ -16,14 +16,11 @@ private enum Tracing {
     "Killed or failing at one system call",
     .enabled(if: Tracing.isPossible, "strace is not installed or may not trace here"),
     .timeLimit(.minutes(10)))
-struct SystemCallTests {
-    private let sandbox: Sandbox
-    private let server: FaultServer
+final class SystemCallTests: ServedSuite {
     private let body = Bytes.pattern(count: 300_000)
 
-    init() throws {
-        sandbox = try Sandbox()
-        server = try FaultServer()
+    override init() throws {
+        try super.init()
         server.routeOthers { [body] in .ranged(body, for: $0, etag: "\"1\"") }
     }
 

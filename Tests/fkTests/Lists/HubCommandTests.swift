@@ -146,34 +146,6 @@ import Testing
         #expect(!ranges.isEmpty && Set(uses.value).count == uses.value.count)
     }
 
-    @Test("A run that is killed is resumed without fetching bytes again") func killed() async throws {
-        let hub = try FakeHub(Self.files)
-        let file = Self.files[3]
-        let sha = Bytes.sha256(file.bytes)
-        let gate = Gate()
-        let count = Observed(0)
-        hub.storage.route("/lfs/\(sha)") { request in
-            let answer = FaultResponse.ranged(file.bytes, for: request, etag: "\"v\"")
-            let isFirst = count.update { count in
-                count += 1
-                return count == 1
-            }
-            return isFirst ? answer.stalling(at: 400_000, until: gate) : answer
-        }
-        let sandbox = try sandbox(hub)
-        _ = try await sandbox.fk("barrel", "import", "m", "hf:owner/repo", "--include", "model.*")
-        let run = try sandbox.start("barrel", "run", "m", "-x", "1")
-        let url = "\(hub.endpoint)/owner/repo/resolve/\(FakeHub.commit)/model.safetensors"
-        _ = try await sandbox.record(url) { $0.received >= 300_000 }
-        run.kill()
-        _ = await run.end()
-        gate.open()
-        try await sandbox.done("barrel", "run", "m", "-x", "1")
-        #expect(try sandbox.bytes("model.safetensors") == file.bytes)
-        let again = hub.storage.requests("/lfs/\(sha)").last?["Range"]
-        #expect(again != nil && again != "bytes=0-")
-    }
-
     @Test("Bytes with another digest get no name: neither of LFS nor of git") func damaged() async throws {
         let hub = try FakeHub(Self.files)
         hub.storage.route("/lfs/\(Bytes.sha256(Self.files[3].bytes))") { _ in
@@ -235,7 +207,6 @@ import Testing
             let sandbox = try Sandbox(environment: ["HF_ENDPOINT": server.base, "HF_HOME": "/nowhere"])
             let result = try await sandbox.fk("barrel", "import", "m", "hf:o/r")
             #expect(result.status == 1 && result.errors.contains(reason), "\(result)")
-
         }
         #expect(pages.value < 300)
     }

@@ -3,13 +3,10 @@ import Testing
 
 @testable import fk
 
-@Suite("fk list, set and attributes", .timeLimit(.minutes(10))) struct ListCommandTests {
-    private let sandbox: Sandbox
-    private let server: FaultServer
+@Suite("fk list, set and attributes", .timeLimit(.minutes(10))) final class ListCommandTests: ServedSuite {
 
-    init() throws {
-        sandbox = try Sandbox()
-        server = try FaultServer()
+    override init() throws {
+        try super.init()
         for (name, count) in [("small.txt", 10), ("large.zip", 3_000), ("middle.zip", 200)] {
             server.route("/\(name)") { _ in .ok(Bytes.pattern(count: count)) }
         }

@@ -4,15 +4,12 @@ import Testing
 @testable import fk
 
 /// Lists of every form, from the command line to the finished files, and back.
-@Suite("Lists, end to end", .timeLimit(.minutes(10))) struct ManifestCommandTests {
-    private let sandbox: Sandbox
-    private let server: FaultServer
+@Suite("Lists, end to end", .timeLimit(.minutes(10))) final class ManifestCommandTests: ServedSuite {
     private let bodies = (1...3).map { Bytes.pattern(count: 50_000 * $0, seed: UInt64($0)) }
     private static let names = ["a.bin", "b c.bin", "sub/d.bin"]
 
-    init() throws {
-        sandbox = try Sandbox()
-        server = try FaultServer()
+    override init() throws {
+        try super.init()
         for (name, body) in zip(Self.names, bodies) {
             server.serve("/\(name.replacing(" ", with: "%20"))", body)
         }
@@ -67,7 +64,7 @@ import Testing
         server.route("/endless") { _ in .chunked(Bytes.pattern(count: 300_000)) }
         let member = { (name: String) in
             "{\"name\":\"\(name)\",\"size\":200000,\"sha-256\":\"\(String(repeating: "a", count: 64))\","
-                + "\"url\":\"\(server.url("/\(name)"))\"}\n"
+                + "\"url\":\"\(self.server.url("/\(name)"))\"}\n"
         }
         try sandbox.put("{\"fk-lock\":1}\n" + ["endless", "long", "short"].map(member).joined(), "l.lock")
         let result = try await sandbox.fk("get", "-i", "l.lock", "--retry", "0")
@@ -82,7 +79,9 @@ import Testing
 
     @Test("Bad entries of a Metalink are left out by name and line, the others taken, status 1; malformed XML: 2")
     func faults() async throws {
-        let file = { (name: String, path: String) in "<file name=\"\(name)\"><url>\(server.url(path))</url></file>\n" }
+        let file = { (name: String, path: String) in
+            "<file name=\"\(name)\"><url>\(self.server.url(path))</url></file>\n"
+        }
         let head = "<metalink xmlns=\"urn:ietf:params:xml:ns:metalink\">\n"
         try sandbox.put(head + file("../x", "/a.bin") + file("a.bin", "/a.bin") + "</metalink>", "x.meta4")
         let result = try await sandbox.fk("get", "-i", "x.meta4")
@@ -125,7 +124,7 @@ import Testing
         async throws
     {
         try sandbox.put(sums(), "SUMS")
-        server.route("/SUMS") { _ in .ok(Array(sums().utf8)) }
+        server.route("/SUMS") { [sums = sums()] _ in .ok(Array(sums.utf8)) }
         let url = server.url("/a.bin")
         func get(_ checksum: String, _ folder: String) async throws -> FKProgram.Output {
             try await sandbox.fk("get", url, "-d", folder, "--checksum", checksum)

@@ -5,13 +5,10 @@ import Testing
 @testable import fk
 
 @Suite("Signed lists and files, end to end", .timeLimit(.minutes(5)))
-struct SignedCommandTests {
-    private let sandbox: Sandbox
-    private let server: FaultServer
+final class SignedCommandTests: ServedSuite {
 
-    init() throws {
-        sandbox = try Sandbox()
-        server = try FaultServer()
+    override init() throws {
+        try super.init()
         server.route("/a") { .ranged(Array("a".utf8), for: $0, etag: "\"1\"") }
         try sandbox.put("\(server.url("/a"))\n", "list.txt")
         try sandbox.put("a", "a.file")

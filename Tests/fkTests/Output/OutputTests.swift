@@ -93,22 +93,15 @@ import Testing
     }
 
     @Test(
-        "Durations",
+        "Durations, also of something that is over",
         arguments: [
-            (0, "0s"), (59.2, "1m00s"), (185, "3m05s"), (7620, "2h07m"), (356_400, "4d03h"), (1e12, "99d+"), (-1, "-"),
-            (.infinity, "-"), (.nan, "-"),
-        ] as [(Double, String)])
-    func durations(seconds: Double, expected: String) {
-        #expect(Formatting.duration(seconds) == expected)
-    }
-
-    @Test(
-        "Durations of something that is over",
-        arguments: [
-            (0, "0ms"), (0.0003, "1ms"), (0.017, "17ms"), (0.0994, "100ms"), (0.1, "0.1s"), (9.9, "9.9s"), (12, "12s"),
-        ])
-    func preciseDurations(seconds: Double, expected: String) {
-        #expect(Formatting.duration(seconds, precise: true) == expected)
+            (0, false, "0s"), (59.2, false, "1m00s"), (185, false, "3m05s"), (7620, false, "2h07m"),
+            (356_400, false, "4d03h"), (1e12, false, "99d+"), (-1, false, "-"), (.infinity, false, "-"),
+            (.nan, false, "-"), (0, true, "0ms"), (0.0003, true, "1ms"), (0.017, true, "17ms"), (0.0994, true, "100ms"),
+            (0.1, true, "0.1s"), (9.9, true, "9.9s"), (12, true, "12s"),
+        ] as [(Double, Bool, String)])
+    func durations(seconds: Double, isOver: Bool, expected: String) {
+        #expect(Formatting.duration(seconds, precise: isOver) == expected)
     }
 
     @Test(

@@ -3,14 +3,11 @@ import Testing
 
 @testable import fk
 
-@Suite("What fk prints", .timeLimit(.minutes(10))) struct PrintedOutputTests {
-    private let sandbox: Sandbox
-    private let server: FaultServer
+@Suite("What fk prints", .timeLimit(.minutes(10))) final class PrintedOutputTests: ServedSuite {
     private let body = Bytes.pattern(count: 400_000)
 
-    init() throws {
-        sandbox = try Sandbox()
-        server = try FaultServer()
+    override init() throws {
+        try super.init()
         server.serve("/a", body)
     }
 

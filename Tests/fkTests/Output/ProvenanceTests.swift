@@ -5,15 +5,12 @@ import Testing
 @testable import fk
 
 @Suite("fk provenance", .timeLimit(.minutes(5)))
-struct ProvenanceTests {
-    private let sandbox: Sandbox
-    private let server: FaultServer
+final class ProvenanceTests: ServedSuite {
     private static let content = Bytes.pattern(count: 40_000)
     private static let sum = Digester.hex(Digester.bytes(of: "a", .sha256))
 
-    init() throws {
-        sandbox = try Sandbox()
-        server = try FaultServer()
+    override init() throws {
+        try super.init()
         let other = server.url("/second?token=secret1")
         let last = server.url("/a?X-Amz-Signature=secret2")
         server.route("/first") { _ in .redirect(to: other) }
@@ -78,11 +75,7 @@ struct ProvenanceTests {
         #expect(typed["digests"]?.list.map { $0["by"]?.text } == ["request", "fk"])
     }
 
-    private func md5() -> [UInt8] {
-        let digester = Digester(.md5)
-        Self.content.withUnsafeBytes { digester.update($0) }
-        return digester.bytes()
-    }
+    private func md5() -> [UInt8] { Bytes.digest(.md5, Self.content) }
 
     @Test("a file that is not as fk has left it has no subject unless its digest is known")
     func changed() async throws {

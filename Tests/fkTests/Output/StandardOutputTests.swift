@@ -5,14 +5,11 @@ import Testing
 
 /// Results that cannot be written are a failure. A reader that is gone is none.
 @Suite("Standard output", .timeLimit(.minutes(10)))
-struct StandardOutputTests {
-    private let sandbox: Sandbox
-    private let server: FaultServer
+final class StandardOutputTests: ServedSuite {
     private static let hasFull = FileManager.default.fileExists(atPath: "/dev/full")
 
-    init() throws {
-        sandbox = try Sandbox()
-        server = try FaultServer()
+    override init() throws {
+        try super.init()
         server.routeOthers { _ in .ok([1, 2, 3]) }
     }
 
@@ -26,13 +23,12 @@ struct StandardOutputTests {
     /// Whatever prints a result.
     static let commands = [
         "--version", "--version --json", "get --version", "help", "help get", "get -h", "list", "list --json",
-        "info $URL",
-        "info $URL --json", "info $URL --raw", "why $URL", "why $URL --json", "barrel list", "barrel list --json",
-        "barrel show b", "barrel show b --json", "barrel export b", "barrel export b --format json",
-        "barrel export b --format aria2", "config show", "config show --json", "config path", "completions bash",
-        "completions zsh", "completions fish", "suspend $URL", "suspend $URL --json", "trash -y $URL",
-        "barrel delete b",
-        "barrel create c", "barrel create c --json", "get --json $URL-2", "run --json", "get --detach $URL-3",
+        "info $URL", "info $URL --json", "info $URL --raw", "why $URL", "why $URL --json", "barrel list",
+        "barrel list --json", "barrel show b", "barrel show b --json", "barrel export b",
+        "barrel export b --format json", "barrel export b --format aria2", "config show", "config show --json",
+        "config path", "completions bash", "completions zsh", "completions fish", "suspend $URL", "suspend $URL --json",
+        "trash -y $URL", "barrel delete b", "barrel create c", "barrel create c --json", "get --json $URL-2",
+        "run --json", "get --detach $URL-3",
     ]
 
     @Test(

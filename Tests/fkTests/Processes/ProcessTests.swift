@@ -3,15 +3,12 @@ import Testing
 
 @testable import fk
 
-@Suite("Several processes on one work path", .timeLimit(.minutes(10))) struct ProcessTests {
-    private let sandbox: Sandbox
-    private let server: FaultServer
+@Suite("Several processes on one work path", .timeLimit(.minutes(10))) final class ProcessTests: ServedSuite {
     private let body = Bytes.pattern(count: 2_000_000)
     private let gate = Gate()
 
-    init() throws {
-        sandbox = try Sandbox()
-        server = try FaultServer()
+    override init() throws {
+        try super.init()
         for name in ["a", "b", "c"] { server.serve("/\(name)", body, stallingAt: 500_000, gate) }
     }
 

@@ -3,14 +3,12 @@ import Testing
 
 @testable import fk
 
-@Suite("forget, relink, aliases and selected tasks", .timeLimit(.minutes(10))) struct VerbCommandTests {
-    private let sandbox: Sandbox
-    private let server: FaultServer
+@Suite("forget, relink, aliases and selected tasks", .timeLimit(.minutes(10))) final class VerbCommandTests: ServedSuite
+{
     private let body = Bytes.pattern(count: 1_000_000)
 
-    init() throws {
-        sandbox = try Sandbox()
-        server = try FaultServer()
+    override init() throws {
+        try super.init()
         for name in ["a", "b"] { server.serve("/\(name)", body) }
         server.route("/none") { _ in .status(404) }
     }

@@ -3,14 +3,12 @@ import Testing
 
 @testable import fk
 
-@Suite("A list divided among machines, end to end", .timeLimit(.minutes(10))) struct ShardCommandTests {
-    private let sandbox: Sandbox
-    private let server: FaultServer
+@Suite("A list divided among machines, end to end", .timeLimit(.minutes(10))) final class ShardCommandTests: ServedSuite
+{
     private let count = 24
 
-    init() throws {
-        sandbox = try Sandbox()
-        server = try FaultServer()
+    override init() throws {
+        try super.init()
         for index in 0..<count { server.serve("/\(index)", body(index)) }
     }
 

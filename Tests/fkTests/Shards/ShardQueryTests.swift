@@ -3,14 +3,11 @@ import Testing
 
 @testable import fk
 
-@Suite("Queries over a divided list, end to end", .timeLimit(.minutes(10))) struct ShardQueryTests {
-    private let sandbox: Sandbox
-    private let server: FaultServer
+@Suite("Queries over a divided list, end to end", .timeLimit(.minutes(10))) final class ShardQueryTests: ServedSuite {
     private let count = 12
 
-    init() throws {
-        sandbox = try Sandbox()
-        server = try FaultServer()
+    override init() throws {
+        try super.init()
         for index in 0..<count { server.serve("/\(index)", body(index)) }
         try sandbox.put(
             ((0..<count).map { server.url("/\($0)") } + [server.url("/gone")]).joined(separator: "\n"), "list")

@@ -52,8 +52,7 @@ enum JSONValue: Decodable, Hashable {
 struct JSONSchema {
     private static let keywords: Set<String> = [
         "$schema", "$defs", "$ref", "title", "description", "type", "enum", "const", "pattern", "required",
-        "properties",
-        "additionalProperties", "items", "oneOf", "anyOf",
+        "properties", "additionalProperties", "items", "oneOf", "anyOf",
     ]
 
     let root: JSONValue

@@ -182,11 +182,19 @@ extension FaultServer {
         let count = Observed(0)
         route(path) { request in
             let response = FaultResponse.ranged(body, for: request, etag: "\"v1\"")
-            let isFirst = count.update { count in
-                count += 1
-                return count == 1
-            }
+            let isFirst = count.next() == 1
             return isFirst ? response.stalling(at: offset, until: gate) : response
         }
+    }
+}
+
+/// What a suite of `fk` needs: a sandbox, and a server for its files.
+class ServedSuite {
+    let sandbox: Sandbox
+    let server: FaultServer
+
+    init() throws {
+        sandbox = try Sandbox()
+        server = try FaultServer()
     }
 }

@@ -5,15 +5,12 @@ import Testing
 
 /// While the bytes arrive: a task is never complete in a place where nobody finds its file.
 @Suite("The destination changes", .timeLimit(.minutes(10)))
-struct ChangedFolderTests {
-    private let sandbox: Sandbox
-    private let server: FaultServer
+final class ChangedFolderTests: ServedSuite {
     private let body = Bytes.pattern(count: 800_000)
     private let gate = Gate()
 
-    init() throws {
-        sandbox = try Sandbox()
-        server = try FaultServer()
+    override init() throws {
+        try super.init()
         server.serve("/a", body, stallingAt: 400_000, gate)
         server.serve("/b", body)
     }

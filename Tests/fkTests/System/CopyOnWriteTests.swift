@@ -5,14 +5,7 @@ import Testing
 
 /// The work path is on a full disk where a write over old bytes needs room as well.
 @Suite("A full copy-on-write disk", .timeLimit(.minutes(10)))
-struct CopyOnWriteTests {
-    private let sandbox: Sandbox
-    private let server: FaultServer
-
-    init() throws {
-        sandbox = try Sandbox()
-        server = try FaultServer()
-    }
+final class CopyOnWriteTests: ServedSuite {
 
     @Test(
         "on a full btrfs the counters end no process: tasks wait for room, and go on when there is some",

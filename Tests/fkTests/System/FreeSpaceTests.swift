@@ -7,17 +7,14 @@ import Testing
 @Suite(
     "No room for a file of known length", .timeLimit(.minutes(10)),
     .enabled(if: TinyDisk.isPossible, "\(TinyDisk.reason)"))
-struct FreeSpaceTests {
-    private let sandbox: Sandbox
-    private let server: FaultServer
+final class FreeSpaceTests: ServedSuite {
     private let disk: TinyDisk
     private let body = Bytes.pattern(count: 800_000)
     private let small = Bytes.pattern(count: 10_000)
 
-    init() throws {
-        sandbox = try Sandbox()
-        server = try FaultServer()
+    override init() throws {
         disk = try TinyDisk(kilobytes: 1_024)
+        try super.init()
         for name in ["a", "b"] { server.serve("/\(name)", body) }
         server.serve("/small", small)
     }

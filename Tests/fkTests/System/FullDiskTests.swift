@@ -5,15 +5,12 @@ import Testing
 
 /// With the real program on a disk of 1 MiB, and under a limit on the size of files.
 @Suite("The disk", .timeLimit(.minutes(10)))
-struct FullDiskTests {
-    private let sandbox: Sandbox
-    private let server: FaultServer
+final class FullDiskTests: ServedSuite {
     private let body = Bytes.pattern(count: 800_000)
     private let small = Bytes.pattern(count: 10_000)
 
-    init() throws {
-        sandbox = try Sandbox()
-        server = try FaultServer()
+    override init() throws {
+        try super.init()
         for name in ["a", "b"] { server.serve("/\(name)", body) }
         server.serve("/small", small)
     }

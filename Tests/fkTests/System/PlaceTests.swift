@@ -5,13 +5,10 @@ import Testing
 
 /// A file goes to the place that was named, or nowhere.
 @Suite("Places", .timeLimit(.minutes(10)))
-struct PlaceTests {
-    private let sandbox: Sandbox
-    private let server: FaultServer
+final class PlaceTests: ServedSuite {
 
-    init() throws {
-        sandbox = try Sandbox()
-        server = try FaultServer()
+    override init() throws {
+        try super.init()
         server.routeOthers { .ok(Array($0.target.utf8)) }
     }
 

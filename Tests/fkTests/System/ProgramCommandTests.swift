@@ -4,14 +4,11 @@ import Testing
 @testable import fk
 
 @Suite("Middleware programs", .timeLimit(.minutes(10)))
-struct ProgramCommandTests {
-    private let sandbox: Sandbox
-    private let server: FaultServer
+final class ProgramCommandTests: ServedSuite {
     private let body = Bytes.pattern(count: 100_000)
 
-    init() throws {
-        sandbox = try Sandbox()
-        server = try FaultServer()
+    override init() throws {
+        try super.init()
         for name in ["a", "b", "c"] { server.serve("/\(name)", body) }
     }
 

@@ -165,8 +165,7 @@ struct SecretTests {
         first.route("/gone") { _ in .status(404) }
         for words in [
             ["get", first.url("/a"), first.url("/gone"), "-b", "set", "-d", sandbox.files],
-            ["config", "set", "jobs", "2"],
-            ["suspend", first.url("/gone")], ["barrel", "create", "empty"],
+            ["config", "set", "jobs", "2"], ["suspend", first.url("/gone")], ["barrel", "create", "empty"],
         ] {
             let arguments = ["-c", "umask \(umask); exec \"$0\" \"$@\"", FKProgram.path] + words
             let environment = ["FK_WORK_PATH": sandbox.workPath]
