@@ -65,10 +65,10 @@ struct CallOptions: Sendable {
     }
 
     /// `sha-256=HEX`.
-    static func digest(_ text: String) throws(RPCError) -> ManifestDigest {
+    static func digest(_ text: String) throws(RPCError) -> Checksum {
         let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
-        guard parts.count == 2, let algorithm = ManifestDigest.Algorithm(name: parts[0]),
-            let digest = ManifestDigest(algorithm, hex: parts[1])
+        guard parts.count == 2, let algorithm = Checksum.Algorithm(listed: parts[0]),
+            let digest = Checksum(listed: algorithm, hex: parts[1])
         else { throw problem("checksum") }
         return digest
     }

@@ -42,7 +42,7 @@ extension RPCService {
             }
         }
         if !lines.isEmpty { shown["header"] = lines.joined(separator: "\n") }
-        return Self.object(shown)
+        return JSON.texts(shown)
     }
 
     func changeOption(_ params: Parameters) async throws(RPCError) -> JSON {
@@ -88,7 +88,7 @@ extension RPCService {
             // aria2 sends them to all addresses.
             options.listHeaders = fields.isEmpty ? nil : Set(fields.map { $0.name.lowercased() }).sorted()
         }
-        if let text = given["checksum"], !text.isEmpty { options.checksum = try CallOptions.digest(text).checksum }
+        if let text = given["checksum"], !text.isEmpty { options.checksum = try CallOptions.digest(text) }
         task.options = options
     }
 
@@ -135,7 +135,7 @@ extension RPCService {
         let rate = (try? await downloader.control.rateLimit()) ?? configure.rateLimit
         shown["max-overall-download-limit"] = String(rate ?? 0)
         shown["max-concurrent-downloads"] = String(configure.maxAction)
-        return Self.object(shown)
+        return JSON.texts(shown)
     }
 
     func changeGlobalOption(_ params: Parameters) async throws(RPCError) -> JSON {
@@ -163,10 +163,6 @@ extension RPCService {
         } catch { throw RPCError(error) }
         for (name, texts) in given.values { globals.set(name, texts) }
         return "OK"
-    }
-
-    private static func object(_ values: [String: String]) -> JSON {
-        .object(values.sorted { $0.key < $1.key }.map { JSON.Member($0.key, .string($0.value)) })
     }
 
     // MARK: The session

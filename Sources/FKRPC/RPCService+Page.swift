@@ -55,7 +55,7 @@ extension RPCService {
         .object(
             [
                 .init("version", .string(FKCore.Version.text)),
-                .init("folders", .array(settings.folders.map { .string($0) })),
+                .init("folders", JSON(settings.folders)),
             ] + (await sums()))
     }
 
@@ -76,7 +76,7 @@ extension RPCService {
         let waits = table.waits.filter { $0.value > 0 }.sorted { $0.key.rawValue < $1.key.rawValue }
         return [
             .init("owner", .string(owner)), .init("ownerPid", JSON(pid)),
-            .init("silentSeconds", silence.map { JSON($0) } ?? .null), .init("free", JSON(freeBytes)),
+            .init("silentSeconds", JSON(silence)), .init("free", JSON(freeBytes)),
             .init("waiting", .object(waits.map { .init($0.key.rawValue, JSON($0.value)) })),
             .init("revision", .integer(Int64(clamping: table.revision))),
             .init("bytesPerSecond", .integer(table.bytesPerSecond)), .init("rateLimit", JSON(limit)),
@@ -146,7 +146,7 @@ extension RPCService {
                         "name": .string(program.name), "stage": .string(program.stage.rawValue),
                         "priority": JSON(program.priority), "barrel": JSON(program.barrel),
                         "timeLimit": .number(program.timeLimit.inSeconds),
-                        "program": .array(program.arguments.map { .string($0) }),
+                        "program": JSON(program.arguments),
                         "directory": .string(program.directory),
                     ])
                 })

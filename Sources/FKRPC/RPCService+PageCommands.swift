@@ -62,7 +62,7 @@ extension RPCService {
         if let out { members.append(.init("out", .string(out))) }
         if let checksum = try call.text("checksum") { members.append(.init("checksum", .string(checksum))) }
         if let headers = try call.texts("headers") {
-            members.append(.init("header", .array(headers.map { .string($0) })))
+            members.append(.init("header", JSON(headers)))
         }
         let rate = try call.integer("rateLimit", in: 0...Int.max, or: 0)
         if rate > 0 { members.append(.init("max-download-limit", .integer(Int64(rate)))) }

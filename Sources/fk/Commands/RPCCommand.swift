@@ -48,7 +48,7 @@ struct RPCCommand: Command {
     let context: CommandContext
 
     private static func words(_ arguments: ParsedArguments, _ context: CommandContext) throws -> [String] {
-        let global = try GlobalOptions(arguments, context)
+        let global = context.global
         let run = try RunOptions(arguments, context)
         var words = ["--work-path", global.workPath]
         func add(_ name: String, _ value: String?) { if let value { words += ["--\(name)", value] } }

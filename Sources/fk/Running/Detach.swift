@@ -11,9 +11,8 @@ enum Detach {
     /// removes the file.
     static let variable = "FK_RUN_TASKS"
 
-    static func start(_ ids: [TaskID], _ options: RunOptions, _ global: GlobalOptions, _ context: CommandContext) throws
-    {
-        let list = "\(global.workPath)/detached-\(UUID().uuidString)"
+    static func start(_ ids: [TaskID], _ options: RunOptions, _ context: CommandContext) throws {
+        let list = "\(context.global.workPath)/detached-\(UUID().uuidString)"
         var text: [UInt8] = []
         text.reserveCapacity(65 * ids.count)
         for id in ids {
@@ -24,7 +23,7 @@ enum Detach {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: try OwnProgram.path())
         process.arguments =
-            ["run", "--quiet", "--work-path", global.workPath] + options.words
+            ["run", "--quiet", "--work-path", context.global.workPath] + options.words
             + (options.waitsForSuspended(context) ? [] : ["--no-wait"])
         process.environment = context.environment.merging([variable: list]) { $1 }
         process.standardInput = FileHandle.nullDevice
@@ -36,9 +35,9 @@ enum Detach {
     /// Leaves everything that waits to a background process.
     ///
     /// - Returns: the number of tasks.
-    static func startAll(_ options: RunOptions, _ global: GlobalOptions, _ context: CommandContext) throws -> Int {
-        let waiting = try StoreReader(WorkPath(global.workPath)).records { !$0.state.isSettled }
-        try start(waiting.map(\.id), options, global, context)
+    static func startAll(_ options: RunOptions, _ context: CommandContext) throws -> Int {
+        let waiting = try StoreReader(WorkPath(context.global.workPath)).records { !$0.state.isSettled }
+        try start(waiting.map(\.id), options, context)
         return waiting.count
     }
 

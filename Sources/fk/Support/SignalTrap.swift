@@ -1,12 +1,6 @@
 import Foundation
 import Synchronization
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// Turns SIGINT, SIGTERM and SIGHUP into a call on an ordinary thread, where everything is allowed.
 ///
 /// The signal handler only counts and writes one byte to a pipe, which the thread reads. The second signal ends the
