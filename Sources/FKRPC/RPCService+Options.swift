@@ -95,13 +95,7 @@ extension RPCService {
     /// The new folder and name of a file; nil if the call names none.
     private func place(_ given: CallOptions, of task: TaskDescription) throws(RPCError) -> TaskDescription? {
         guard given["dir"] != nil || given["out"] != nil else { return nil }
-        var entry = Manifest.Entry(name: task.fileName, sources: [.init(task.url)])
-        if let out = given["out"], !out.isEmpty {
-            if let reason = ManifestName.fault(in: out) {
-                throw RPCError("The file's name \(Escaping.visible(out)) cannot be used: \(reason).")
-            }
-            entry.name = out
-        }
+        let entry = Manifest.Entry(name: try given.out() ?? task.fileName, sources: [.init(task.url)])
         let folder = try given["dir"].map { dir throws(RPCError) in try gate.folder(dir) } ?? task.directory
         do throws(EntryFault) {
             var folders = EntryFolders()

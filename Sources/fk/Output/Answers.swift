@@ -71,7 +71,7 @@ struct Answers: Sendable {
 struct VerbAnswers {
     private let answers: Answers
     private let forAll: Bool
-    private var array: JSONArrayOutput?
+    private var array: JSONArrayOutput
     /// The first results that are shown.
     private var shown: [VerbResult] = []
     private var shownCount = 0
@@ -87,6 +87,7 @@ struct VerbAnswers {
     /// - Parameter forAll: true shows only the tasks that changed.
     init(_ context: CommandContext, forAll: Bool) {
         answers = Answers(context)
+        array = JSONOutput(context.output).beginArray(isIndented: false)
         self.forAll = forAll
     }
 
@@ -99,8 +100,7 @@ struct VerbAnswers {
         count += results.count
         changed += results.count(where: \.applied)
         if answers.global.json {
-            if array == nil { array = JSONOutput(answers.context.output).beginArray(isIndented: false) }
-            array?.write(results) { $0.document.bytes }
+            array.write(results) { $0.document.bytes }
         }
         for result in results where !forAll || result.applied {
             shownCount += 1
@@ -112,12 +112,9 @@ struct VerbAnswers {
     ///
     /// - Returns: the exit status.
     func end() -> Int32 {
-        array?.end()
+        if answers.global.json, failure == nil || !array.isEmpty { array.end() }
         if let failure { return answers.status(of: failure) }
-        if answers.global.json {
-            if array == nil { JSONOutput(answers.context.output).beginArray(isIndented: false).end() }
-            return ExitStatus.done
-        }
+        if answers.global.json { return ExitStatus.done }
         if count == 0 { answers.say("There are no tasks.") }
         for result in shown.prefix(shownCount > Self.maxLines ? Self.fewLines : Self.maxLines) {
             answers.say("\(result.id.short)  \(URLMasking.mask(result.url))  \(result.note)")
@@ -137,7 +134,7 @@ struct VerbAnswers {
 /// Shows the replies to a list of tasks that is added in portions: counts, or a JSON array of all tasks.
 struct AddedAnswers {
     private let answers: Answers
-    private var array: JSONArrayOutput?
+    private var array: JSONArrayOutput
     private var new = 0
     private var known = 0
     private var failed = 0
@@ -150,6 +147,7 @@ struct AddedAnswers {
     /// - Parameter keepsIDs: true collects `ids`; the default is false.
     init(_ context: CommandContext, keepsIDs: Bool = false) {
         answers = Answers(context)
+        array = JSONOutput(context.output).beginArray(isIndented: false)
         self.keepsIDs = keepsIDs
     }
 
@@ -172,8 +170,7 @@ struct AddedAnswers {
             return
         }
         if answers.global.json {
-            if array == nil { array = JSONOutput(answers.context.output).beginArray(isIndented: false) }
-            array?.write(list) { $0.document.bytes }
+            array.write(list) { $0.document.bytes }
         }
         for added in list {
             if let error = added.error {
@@ -191,11 +188,9 @@ struct AddedAnswers {
     /// - Parameter next: what to do next.
     /// - Returns: the exit status.
     func end(then next: String) -> Int32 {
-        array?.end()
+        if answers.global.json, failure == nil || !array.isEmpty { array.end() }
         if let failure { return answers.status(of: .failed(failure)) }
-        if answers.global.json {
-            if array == nil { JSONOutput(answers.context.output).beginArray(isIndented: false).end() }
-        } else {
+        if !answers.global.json {
             var parts = ["\(new) added"]
             if known > 0 { parts.append("\(known) known already") }
             if failed > 0 { parts.append("\(failed) failed") }

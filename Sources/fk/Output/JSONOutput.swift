@@ -48,7 +48,7 @@ struct JSONArrayOutput {
     private let output: OutputStream
     private let indent: Int?
     private let after: String
-    private var isEmpty = true
+    private(set) var isEmpty = true
 
     fileprivate init(_ output: OutputStream, indent: Int?, after: String) {
         self.output = output

@@ -24,6 +24,8 @@ enum Detach {
         process.executableURL = URL(fileURLWithPath: try OwnProgram.path())
         process.arguments =
             ["run", "--quiet", "--work-path", context.global.workPath] + options.words
+            + (options.log.map { ["--log", $0, "--log-level", options.logLevel.rawValue] } ?? [])
+            + (options.start.map { ["--at", Timestamp.seconds($0)] } ?? [])
             + (options.waitsForSuspended(context) ? [] : ["--no-wait"])
         process.environment = context.environment.merging([variable: list]) { $1 }
         process.standardInput = FileHandle.nullDevice
@@ -58,20 +60,19 @@ extension RunOptions {
         !noWait && (context.environment[Detach.variable] != nil || context.errorTerminal(.never).isTerminal)
     }
 
-    /// The options as words of a command line.
-    fileprivate var words: [String] {
-        var words: [String] = []
-        if let jobs { words += ["-j", String(jobs)] }
-        switch connections {
-        case .automatic: words += ["-x", "auto"]
-        case .fixed(let count): words += ["-x", String(count)]
-        case nil: break
-        }
-        if let rateLimit { words += ["--limit-rate", String(rateLimit)] }
-        if let durability { words += ["--durability", durability.rawValue] }
-        if let transport { words += ["--transport", transport.rawValue] }
-        if let log { words += ["--log", log, "--log-level", logLevel.rawValue] }
-        if let start { words += ["--at", Timestamp.seconds(start)] }
-        return words
+    /// The options of the downloader as words of a command line, of `fk run` and of `fk-rpc`.
+    var words: [String] {
+        let connections: String? =
+            switch connections {
+            case .automatic: "auto"
+            case .fixed(let count): String(count)
+            case nil: nil
+            }
+        let values: KeyValuePairs<String, String?> = [
+            "jobs": jobs.map { String($0) }, "connections": connections, "limit-rate": rateLimit.map { String($0) },
+            "min-free": minFree.map { String($0) }, "parts-folder": partsFolder, "durability": durability?.rawValue,
+            "transport": transport?.rawValue,
+        ]
+        return values.flatMap { name, value in value.map { ["--\(name)", $0] } ?? [] }
     }
 }

@@ -40,7 +40,7 @@ final class SignalTrap: Sendable {
         thread.name = "fk.signals"
         thread.stackSize = 256 << 10
         thread.start()
-        for number in signals { Self.catchUnlessIgnored(number) }
+        for number in signals { TerminalGuard.catchUnlessIgnored(number, signalCaught) }
     }
 
     /// Seconds from SIGTERM to the end of the process.
@@ -51,11 +51,6 @@ final class SignalTrap: Sendable {
     static func ignoreWriteSignals() {
         signal(SIGPIPE, SIG_IGN)
         signal(SIGXFSZ, SIG_IGN)
-    }
-
-    private static func catchUnlessIgnored(_ number: Int32) {
-        let previous = signal(number, signalCaught)
-        if unsafeBitCast(previous, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self) { signal(number, SIG_IGN) }
     }
 }
 
