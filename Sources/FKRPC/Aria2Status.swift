@@ -52,22 +52,22 @@ struct Aria2Status {
     /// Writes the object with these keys.
     func write(_ keys: Aria2Keys, into text: inout JSONText) {
         text.beginObject()
-        if keys.contains(.gid) { put("gid", GID.text(row.gid), &text) }
-        if keys.contains(.status) { put("status", Self.word(row.state), &text) }
-        if keys.contains(.totalLength) { put("totalLength", String(total), &text) }
-        if keys.contains(.completedLength) { put("completedLength", String(row.received), &text) }
-        if keys.contains(.uploadLength) { put("uploadLength", "0", &text) }
-        if keys.contains(.bitfield), let field = bitfield { put("bitfield", field, &text) }
-        if keys.contains(.downloadSpeed) { put("downloadSpeed", String(row.bytesPerSecond), &text) }
-        if keys.contains(.uploadSpeed) { put("uploadSpeed", "0", &text) }
-        if keys.contains(.pieceLength) { put("pieceLength", String(pieceLength), &text) }
-        if keys.contains(.numPieces) { put("numPieces", String(pieces), &text) }
-        if keys.contains(.connections) { put("connections", String(row.connections), &text) }
+        if keys.contains(.gid) { text.member("gid", GID.text(row.gid)) }
+        if keys.contains(.status) { text.member("status", Self.word(row.state)) }
+        if keys.contains(.totalLength) { text.member("totalLength", String(total)) }
+        if keys.contains(.completedLength) { text.member("completedLength", String(row.received)) }
+        if keys.contains(.uploadLength) { text.member("uploadLength", "0") }
+        if keys.contains(.bitfield), let field = bitfield { text.member("bitfield", field) }
+        if keys.contains(.downloadSpeed) { text.member("downloadSpeed", String(row.bytesPerSecond)) }
+        if keys.contains(.uploadSpeed) { text.member("uploadSpeed", "0") }
+        if keys.contains(.pieceLength) { text.member("pieceLength", String(pieceLength)) }
+        if keys.contains(.numPieces) { text.member("numPieces", String(pieces)) }
+        if keys.contains(.connections) { text.member("connections", String(row.connections)) }
         if row.state.isEnded {
-            if keys.contains(.errorCode) { put("errorCode", String(Aria2ErrorCode.of(row)), &text) }
-            if keys.contains(.errorMessage) { put("errorMessage", row.error?.text ?? "", &text) }
+            if keys.contains(.errorCode) { text.member("errorCode", String(Aria2ErrorCode.of(row))) }
+            if keys.contains(.errorMessage) { text.member("errorMessage", row.error?.text ?? "") }
         }
-        if keys.contains(.dir) { put("dir", row.directory ?? "", &text) }
+        if keys.contains(.dir) { text.member("dir", row.directory ?? "") }
         if keys.contains(.files) {
             text.key("files")
             writeFiles(into: &text)
@@ -79,11 +79,11 @@ struct Aria2Status {
     func writeFiles(into text: inout JSONText) {
         text.beginArray()
         text.beginObject()
-        put("index", "1", &text)
-        put("path", filePath, &text)
-        put("length", String(total), &text)
-        put("completedLength", String(row.received), &text)
-        put("selected", "true", &text)
+        text.member("index", "1")
+        text.member("path", filePath)
+        text.member("length", String(total))
+        text.member("completedLength", String(row.received))
+        text.member("selected", "true")
         text.key("uris")
         writeURIs(into: &text)
         text.endObject()
@@ -96,8 +96,8 @@ struct Aria2Status {
         let isUsed = row.state == .action || row.state.isEnded
         for (index, url) in ([row.url] + row.mirrors).enumerated() {
             text.beginObject()
-            put("uri", url, &text)
-            put("status", isUsed && (index == 0 || row.attempts > index) ? "used" : "waiting", &text)
+            text.member("uri", url)
+            text.member("status", isUsed && (index == 0 || row.attempts > index) ? "used" : "waiting")
             text.endObject()
         }
         text.endArray()
@@ -116,11 +116,6 @@ struct Aria2Status {
             for piece in first..<min(last, pieces) { bits[Int(piece / 8)] |= 0x80 >> UInt8(piece % 8) }
         }
         return Digester.hex(bits)
-    }
-
-    private func put(_ name: StaticString, _ value: String, _ text: inout JSONText) {
-        text.key(name)
-        text.value(value)
     }
 }
 

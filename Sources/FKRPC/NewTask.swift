@@ -56,6 +56,13 @@ struct CallOptions: Sendable {
         if let text = self["checksum"], !text.isEmpty { _ = try Self.digest(text) }
     }
 
+    /// The file's name; nil without one.
+    func out() throws(RPCError) -> String? {
+        guard let out = self["out"], !out.isEmpty else { return nil }
+        guard let reason = ManifestName.fault(in: out) else { return out }
+        throw RPCError("The file's name \(Escaping.visible(out)) cannot be used: \(reason).")
+    }
+
     static func problem(_ name: String) -> RPCError {
         RPCError("We encountered a problem while processing the option '--\(name)'.")
     }
@@ -65,10 +72,10 @@ struct CallOptions: Sendable {
     }
 
     /// `sha-256=HEX`.
-    static func digest(_ text: String) throws(RPCError) -> ManifestDigest {
+    static func digest(_ text: String) throws(RPCError) -> Checksum {
         let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
-        guard parts.count == 2, let algorithm = ManifestDigest.Algorithm(name: parts[0]),
-            let digest = ManifestDigest(algorithm, hex: parts[1])
+        guard parts.count == 2, let algorithm = Checksum.Algorithm(listed: parts[0]),
+            let digest = Checksum(listed: algorithm, hex: parts[1])
         else { throw problem("checksum") }
         return digest
     }
@@ -95,12 +102,7 @@ extension RPCService {
         entry.headers = try headers(options, url: urls[0])
         if let text = options["checksum"], !text.isEmpty { entry.digests = [try CallOptions.digest(text)] }
         let folder = try gate.folder(options["dir"])
-        if let out = options["out"], !out.isEmpty {
-            if let reason = ManifestName.fault(in: out) {
-                throw RPCError("The file's name \(Escaping.visible(out)) cannot be used: \(reason).")
-            }
-            entry.name = out
-        }
+        entry.name = try options.out() ?? entry.name
         do throws(EntryFault) {
             var folders = EntryFolders()
             var task = try entry.task(in: folder, TaskOptions(), &folders)

@@ -14,7 +14,7 @@ enum PageDocuments {
             .init("state", .string(row.state.rawValue)), .init("received", .integer(row.received)),
             .init("expected", JSON(row.expected)), .init("bytesPerSecond", .integer(row.bytesPerSecond)),
             .init("path", JSON(row.path)), .init("attempts", JSON(row.attempts)),
-            .init("barrels", .array(row.barrels.map { .string($0) })),
+            .init("barrels", JSON(row.barrels)),
             .init("error", row.error.map(error) ?? .null), .init("waiting", row.waiting.map(waiting) ?? .null),
             .init("created", JSON(row.created)), .init("started", JSON(row.started)),
             .init("finished", JSON(row.finished)),
@@ -31,7 +31,7 @@ enum PageDocuments {
             self.row(row) + [
                 .init("reason", .string(reason(row, isOwned: isOwned))),
                 .init("link", JSON(record.link.map(URLMasking.mask))),
-                .init("maxAttempts", options.maxAttempts.map { JSON($0) } ?? .null),
+                .init("maxAttempts", JSON(options.maxAttempts)),
                 .init("mirrors", .array(record.task.mirrors.map { .string(URLMasking.mask($0)) })),
                 .init("directory", JSON(record.task.directory)), .init("fileName", JSON(record.task.fileName)),
                 .init("checksum", JSON(options.checksum?.description)),
@@ -69,14 +69,14 @@ enum PageDocuments {
         .members([
             "code": .string(error.code.rawValue), "message": .string(error.pageText),
             "reason": JSON(error.underlying.map { String($0.prefix(500)) }),
-            "status": error.status.map { JSON($0) } ?? .null, "retryable": .bool(error.isRetryable),
+            "status": JSON(error.status), "retryable": .bool(error.isRetryable),
         ])
     }
 
     private static func waiting(_ waiting: Waiting) -> JSON {
         .members([
             "reason": .string(waiting.reason.rawValue), "until": JSON(waiting.until), "host": JSON(waiting.host),
-            "limit": waiting.limit.map { JSON($0) } ?? .null,
+            "limit": JSON(waiting.limit),
         ])
     }
 

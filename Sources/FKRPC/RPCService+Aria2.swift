@@ -20,8 +20,7 @@ extension RPCService {
     /// The methods that need no secret and return constants.
     static let lists: [String: JSON] = [
         "system.listMethods": .array((methods + pageMethods).map { .string($0) }),
-        "system.listNotifications": .array(
-            ["Start", "Pause", "Stop", "Complete", "Error"].map { .string("aria2.onDownload\($0)") }),
+        "system.listNotifications": JSON(notifications.map { "aria2.onDownload\($0.value)" }),
     ]
 
     /// True for a method that changes nothing.

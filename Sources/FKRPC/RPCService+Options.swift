@@ -42,7 +42,7 @@ extension RPCService {
             }
         }
         if !lines.isEmpty { shown["header"] = lines.joined(separator: "\n") }
-        return Self.object(shown)
+        return JSON.texts(shown)
     }
 
     func changeOption(_ params: Parameters) async throws(RPCError) -> JSON {
@@ -88,20 +88,14 @@ extension RPCService {
             // aria2 sends them to all addresses.
             options.listHeaders = fields.isEmpty ? nil : Set(fields.map { $0.name.lowercased() }).sorted()
         }
-        if let text = given["checksum"], !text.isEmpty { options.checksum = try CallOptions.digest(text).checksum }
+        if let text = given["checksum"], !text.isEmpty { options.checksum = try CallOptions.digest(text) }
         task.options = options
     }
 
     /// The new folder and name of a file; nil if the call names none.
     private func place(_ given: CallOptions, of task: TaskDescription) throws(RPCError) -> TaskDescription? {
         guard given["dir"] != nil || given["out"] != nil else { return nil }
-        var entry = Manifest.Entry(name: task.fileName, sources: [.init(task.url)])
-        if let out = given["out"], !out.isEmpty {
-            if let reason = ManifestName.fault(in: out) {
-                throw RPCError("The file's name \(Escaping.visible(out)) cannot be used: \(reason).")
-            }
-            entry.name = out
-        }
+        let entry = Manifest.Entry(name: try given.out() ?? task.fileName, sources: [.init(task.url)])
         let folder = try given["dir"].map { dir throws(RPCError) in try gate.folder(dir) } ?? task.directory
         do throws(EntryFault) {
             var folders = EntryFolders()
@@ -135,7 +129,7 @@ extension RPCService {
         let rate = (try? await downloader.control.rateLimit()) ?? configure.rateLimit
         shown["max-overall-download-limit"] = String(rate ?? 0)
         shown["max-concurrent-downloads"] = String(configure.maxAction)
-        return Self.object(shown)
+        return JSON.texts(shown)
     }
 
     func changeGlobalOption(_ params: Parameters) async throws(RPCError) -> JSON {
@@ -163,10 +157,6 @@ extension RPCService {
         } catch { throw RPCError(error) }
         for (name, texts) in given.values { globals.set(name, texts) }
         return "OK"
-    }
-
-    private static func object(_ values: [String: String]) -> JSON {
-        .object(values.sorted { $0.key < $1.key }.map { JSON.Member($0.key, .string($0.value)) })
     }
 
     // MARK: The session

@@ -5,33 +5,39 @@ import Foundation
 
 /// The methods of the page that ask.
 extension RPCService {
-    static let pageMethods = [
-        "fk.status", "fk.barrels", "fk.tasks", "fk.task", "fk.rates", "fk.middlewares", "fk.add", "fk.import",
-        "fk.suspend", "fk.resume", "fk.retry", "fk.cancel", "fk.forget", "fk.trash", "fk.limit", "fk.relink",
-        "fk.deleteBarrel", "fk.subscribe",
+    private static let targets: Set<String> = ["ids", "barrel", "all"]
+
+    /// The methods, each with the members of its parameter, in the order of the list.
+    private static let methodMembers: KeyValuePairs<String, Set<String>> = [
+        "fk.status": [], "fk.barrels": [], "fk.tasks": TaskQuery.members, "fk.task": ["id"], "fk.rates": ["seconds"],
+        "fk.middlewares": [],
+        "fk.add": [
+            "urls", "mirrors", "dir", "out", "barrel", "headers", "checksum", "rateLimit", "paused", "caFile",
+        ],
+        "fk.import": ["text", "fileName", "dir", "barrel", "paused", "skipBad"], "fk.suspend": targets,
+        "fk.resume": targets, "fk.retry": targets.union(["user", "password"]), "fk.cancel": targets,
+        "fk.forget": targets, "fk.trash": targets, "fk.limit": ["rate", "barrel", "id"], "fk.relink": ["id", "url"],
+        "fk.deleteBarrel": ["barrel"], "fk.subscribe": ["ids", "interval", "off"],
     ]
 
+    static let pageMethods = methodMembers.map(\.key)
+
     func page(_ method: String, _ params: [JSON], from peer: RPCPeer?) async throws(RPCError) -> JSON {
+        guard let allowed = Self.methodMembers.first(where: { $0.key == method })?.value else {
+            throw .noSuchMethod(method)
+        }
+        let call = try PageCall(method, params, allowed: allowed)
         switch method {
-        case "fk.status":
-            _ = try PageCall(method, params, allowed: [])
-            return await status()
-        case "fk.barrels":
-            _ = try PageCall(method, params, allowed: [])
-            return try await barrels()
-        case "fk.tasks": return try tasks(TaskQuery(PageCall(method, params, allowed: TaskQuery.members)))
-        case "fk.task": return try await details(PageCall(method, params, allowed: ["id"]))
+        case "fk.status": return await status()
+        case "fk.barrels": return try await barrels()
+        case "fk.tasks": return try tasks(TaskQuery(call))
+        case "fk.task": return try await details(call)
         case "fk.rates":
-            let seconds = try PageCall(method, params, allowed: ["seconds"])
-                .integer("seconds", in: 1...RateHistory.seconds, or: 60)
-            let samples = rates.last(seconds).map { JSON.integer($0) }
-            return .members(["end": JSON(Date()), "interval": 1, "samples": .array(samples)])
-        case "fk.middlewares":
-            _ = try PageCall(method, params, allowed: [])
-            return try middlewares()
-        case "fk.subscribe":
-            return try await subscribe(PageCall(method, params, allowed: ["ids", "interval", "off"]), peer)
-        default: return try await pageCommand(method, params)
+            let samples = rates.last(try call.integer("seconds", in: 1...RateHistory.seconds, or: 60))
+            return .members(["end": JSON(Date()), "interval": 1, "samples": .array(samples.map { .integer($0) })])
+        case "fk.middlewares": return try middlewares()
+        case "fk.subscribe": return try await subscribe(call, peer)
+        default: return try await pageCommand(call)
         }
     }
 
@@ -55,7 +61,7 @@ extension RPCService {
         .object(
             [
                 .init("version", .string(FKCore.Version.text)),
-                .init("folders", .array(settings.folders.map { .string($0) })),
+                .init("folders", JSON(settings.folders)),
             ] + (await sums()))
     }
 
@@ -76,7 +82,7 @@ extension RPCService {
         let waits = table.waits.filter { $0.value > 0 }.sorted { $0.key.rawValue < $1.key.rawValue }
         return [
             .init("owner", .string(owner)), .init("ownerPid", JSON(pid)),
-            .init("silentSeconds", silence.map { JSON($0) } ?? .null), .init("free", JSON(freeBytes)),
+            .init("silentSeconds", JSON(silence)), .init("free", JSON(freeBytes)),
             .init("waiting", .object(waits.map { .init($0.key.rawValue, JSON($0.value)) })),
             .init("revision", .integer(Int64(clamping: table.revision))),
             .init("bytesPerSecond", .integer(table.bytesPerSecond)), .init("rateLimit", JSON(limit)),
@@ -146,7 +152,7 @@ extension RPCService {
                         "name": .string(program.name), "stage": .string(program.stage.rawValue),
                         "priority": JSON(program.priority), "barrel": JSON(program.barrel),
                         "timeLimit": .number(program.timeLimit.inSeconds),
-                        "program": .array(program.arguments.map { .string($0) }),
+                        "program": JSON(program.arguments),
                         "directory": .string(program.directory),
                     ])
                 })

@@ -5,24 +5,12 @@ import Foundation
 
 /// The methods of the page that change something.
 extension RPCService {
-    func pageCommand(_ method: String, _ params: [JSON]) async throws(RPCError) -> JSON {
-        switch method {
-        case "fk.add":
-            return try await pageAdd(
-                PageCall(
-                    method, params,
-                    allowed: [
-                        "urls", "mirrors", "dir", "out", "barrel", "headers", "checksum", "rateLimit", "paused",
-                        "caFile",
-                    ]))
-        case "fk.import":
-            return try await pageImport(
-                PageCall(
-                    method, params,
-                    allowed: ["text", "fileName", "dir", "barrel", "paused", "skipBad"]))
-        case "fk.limit": return try await limit(PageCall(method, params, allowed: ["rate", "barrel", "id"]))
+    func pageCommand(_ call: PageCall) async throws(RPCError) -> JSON {
+        switch call.method {
+        case "fk.add": return try await pageAdd(call)
+        case "fk.import": return try await pageImport(call)
+        case "fk.limit": return try await limit(call)
         case "fk.relink":
-            let call = try PageCall(method, params, allowed: ["id", "url"])
             let row = try row(named: call.needed("id"))
             let url = try call.needed("url")
             do throws(DownloadError) { try await downloader.control.relink(row.id, to: url) } catch {
@@ -31,19 +19,15 @@ extension RPCService {
             await reread([row.id])
             return .members(["done": true])
         case "fk.deleteBarrel":
-            let name = try PageCall(method, params, allowed: ["barrel"]).needed("barrel")
+            let name = try call.needed("barrel")
             do throws(DownloadError) { try await downloader.messager.removeBarrel(name) } catch {
                 throw RPCError(error)
             }
             await reread(table.rows.values.filter { $0.barrels.contains(name) }.map(\.id))
             return .members(["done": true])
         default:
-            let name = String(method.dropFirst(3))
-            guard let verb = Verb(rawValue: name), Self.pageMethods.contains(method) else {
-                throw .noSuchMethod(method)
-            }
-            let more: Set<String> = verb == .retry ? ["user", "password"] : []
-            return try await apply(verb, PageCall(method, params, allowed: more.union(["ids", "barrel", "all"])))
+            guard let verb = Verb(rawValue: String(call.method.dropFirst(3))) else { throw .noSuchMethod(call.method) }
+            return try await apply(verb, call)
         }
     }
 
@@ -62,7 +46,7 @@ extension RPCService {
         if let out { members.append(.init("out", .string(out))) }
         if let checksum = try call.text("checksum") { members.append(.init("checksum", .string(checksum))) }
         if let headers = try call.texts("headers") {
-            members.append(.init("header", .array(headers.map { .string($0) })))
+            members.append(.init("header", JSON(headers)))
         }
         let rate = try call.integer("rateLimit", in: 0...Int.max, or: 0)
         if rate > 0 { members.append(.init("max-download-limit", .integer(Int64(rate)))) }

@@ -190,22 +190,22 @@ package actor RPCService {
         if change.before == nil {
             // A task that was added paused has not been paused, and one that has ended already has run.
             guard change.after == .action || change.after == .complete || change.after == .error else { return }
-            if change.after != .action { announce("aria2.onDownloadStart", gid: change.gid) }
+            if change.after != .action { announce("Start", gid: change.gid) }
         }
-        switch change.after {
-        case .action: announce("aria2.onDownloadStart", gid: change.gid)
-        case .suspend: announce("aria2.onDownloadPause", gid: change.gid)
-        case .cancel: announce("aria2.onDownloadStop", gid: change.gid)
-        case .complete: announce("aria2.onDownloadComplete", gid: change.gid)
-        case .error: announce("aria2.onDownloadError", gid: change.gid)
-        case .idle, .unknown: break
+        if let name = Self.notifications.first(where: { $0.key == change.after })?.value {
+            announce(name, gid: change.gid)
         }
     }
 
-    private func announce(_ method: String, gid: UInt64) {
+    /// The notifications of states, without `aria2.onDownload`.
+    static let notifications: KeyValuePairs<DownloadState, String> = [
+        .action: "Start", .suspend: "Pause", .cancel: "Stop", .complete: "Complete", .error: "Error",
+    ]
+
+    private func announce(_ name: String, gid: UInt64) {
         guard peers.values.contains(where: \.isAuthenticated) else { return }
         let message = JSON.members([
-            "jsonrpc": "2.0", "method": .string(method),
+            "jsonrpc": "2.0", "method": .string("aria2.onDownload\(name)"),
             "params": .array([.members(["gid": .string(GID.text(gid))])]),
         ]).bytes
         for (peer, state) in peers where state.isAuthenticated { peer.send(message) }

@@ -1,5 +1,5 @@
+import FKCore
 import FKMiddleware
-import Foundation
 
 /// Text in small letters, as bytes, for searches in long lists.
 struct SearchText: Sendable, Hashable {
@@ -28,19 +28,6 @@ struct SearchText: Sendable, Hashable {
     }
 
     func contains(_ other: SearchText) -> Bool {
-        bytes.withUnsafeBytes { own in
-            other.bytes.withUnsafeBytes { wanted in
-                guard var start = own.baseAddress, let first = wanted.first, let sought = wanted.baseAddress else {
-                    return wanted.isEmpty
-                }
-                var rest = own.count
-                while rest >= wanted.count, let found = memchr(start, Int32(first), rest - wanted.count + 1) {
-                    if memcmp(found, sought, wanted.count) == 0 { return true }
-                    rest -= UnsafeRawPointer(found) - start + 1
-                    start = UnsafeRawPointer(found) + 1
-                }
-                return false
-            }
-        }
+        bytes.withUnsafeBytes { own in other.bytes.withUnsafeBytes { own.firstRange(of: $0) != nil } }
     }
 }

@@ -268,15 +268,13 @@ package struct TaskTable {
         if let new { names[new, default: 0] += 1 }
     }
 
+    /// The order that has the tasks of a state.
+    private static func order(of state: DownloadState) -> WritableKeyPath<Self, SortedPlaces> {
+        state == .action ? \.active : state.isEnded ? \.stopped : \.waiting
+    }
+
     private mutating func leave(_ row: TaskRow) {
-        guard let place = row.place else { return }
-        if row.state == .action {
-            active.remove(place)
-        } else if row.state.isEnded {
-            stopped.remove(place)
-        } else {
-            waiting.remove(place)
-        }
+        if let place = row.place { self[keyPath: Self.order(of: row.state)].remove(place) }
     }
 
     private mutating func enter(_ row: TaskRow) -> SortedPlaces.Place {
@@ -284,14 +282,12 @@ package struct TaskTable {
         if row.state == .action {
             begun += 1
             place.major = begun
-            active.insert(place)
-        } else if row.state.isEnded {
-            place.major = Int64((row.finished ?? row.created).timeIntervalSince1970 * 1_000)
-            stopped.insert(place)
         } else {
-            place.major = -Int64(row.priority)
-            waiting.insert(place)
+            place.major =
+                row.state.isEnded
+                ? Int64((row.finished ?? row.created).timeIntervalSince1970 * 1_000) : -Int64(row.priority)
         }
+        self[keyPath: Self.order(of: row.state)].insert(place)
         return place
     }
 

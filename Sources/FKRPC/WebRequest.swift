@@ -1,3 +1,4 @@
+import FKCore
 import Foundation
 
 /// The head of an HTTP request.
@@ -40,22 +41,6 @@ package struct WebRequest: Sendable, Hashable {
 
     /// A percent sign without two digits stays.
     private static func decoded(_ text: Substring) -> String {
-        var bytes: [UInt8] = []
-        var rest = text.utf8[...]
-        while let byte = rest.popFirst() {
-            if byte == UInt8(ascii: "%"), let high = rest.first.flatMap(digit),
-                let low = rest.dropFirst().first.flatMap(digit)
-            {
-                bytes.append(high << 4 | low)
-                rest = rest.dropFirst(2)
-            } else {
-                bytes.append(byte)
-            }
-        }
-        return String(decoding: bytes, as: UTF8.self)
-    }
-
-    private static func digit(_ byte: UInt8) -> UInt8? {
-        Character(UnicodeScalar(byte)).hexDigitValue.map { UInt8($0) }
+        String(decoding: PercentCoding.decoded(Array(text.utf8)[...]), as: UTF8.self)
     }
 }

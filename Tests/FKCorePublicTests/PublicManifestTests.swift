@@ -25,7 +25,7 @@ import Testing
 
     @Test("An application makes a list of its own") func making() throws {
         var entry = Manifest.Entry(name: "a.bin", sources: [Manifest.Source("https://example.com/a.bin")])
-        entry.digests = [try #require(ManifestDigest(.sha256, hex: Self.digest))]
+        entry.digests = [try Checksum(.sha256, hex: Self.digest)]
         let written = Manifest(form: .json, entries: [entry]).written(as: .sha256sums)
         #expect(String(decoding: written.bytes, as: UTF8.self) == "\(Self.digest)  a.bin\n")
     }

@@ -10,7 +10,7 @@ import FKMiddleware
 struct BagParser: LineFormat {
     private enum File {
         case declaration
-        case manifest(ManifestDigest.Algorithm)
+        case manifest(Checksum.Algorithm)
         /// A manifest of an unknown algorithm.
         case unknown(String)
         case fetch
@@ -35,7 +35,7 @@ struct BagParser: LineFormat {
         if name == "bagit.txt" { file = .declaration }
         if name == "fetch.txt" { file = .fetch }
         if let word = Self.algorithm(name) {
-            file = ManifestDigest.Algorithm(name: word).map { .manifest($0) } ?? .unknown(word)
+            file = Checksum.Algorithm(listed: word).map { .manifest($0) } ?? .unknown(word)
         }
     }
 
@@ -96,7 +96,7 @@ struct BagParser: LineFormat {
             file = .declaration
         } else if Self.isFetchLine(bytes) {
             file = .fetch
-        } else if let algorithm = ManifestDigest.Algorithm(digits: bytes.prefix { $0.hexValue != nil }.count) {
+        } else if let algorithm = Checksum.Algorithm(digits: bytes.prefix { $0.hexValue != nil }.count) {
             file = .manifest(algorithm)
         } else {
             throw fault(line, "the line is of none of a bag's files: bagit.txt, manifest-ALG.txt and fetch.txt")
@@ -127,15 +127,15 @@ struct BagParser: LineFormat {
 
     /// Reads a line `HEX NAME` with blanks or tabs between them.
     private mutating func takeManifest(
-        _ bytes: ArraySlice<UInt8>, _ line: Int, _ algorithm: ManifestDigest.Algorithm
+        _ bytes: ArraySlice<UInt8>, _ line: Int, _ algorithm: Checksum.Algorithm
     ) throws(EntryFault) {
         let digits = bytes.prefix { $0 != 0x20 && $0 != 0x09 }
         var rest = bytes[digits.endIndex...].drop { $0 == 0x20 || $0 == 0x09 }
         // md5sum writes `*` for a file that it has read as binary. Names in a bag begin with `data/`.
         if rest.first == UInt8(ascii: "*") { rest = rest.dropFirst() }
         let hex = String(decoding: digits, as: UTF8.self)
-        guard let digest = ManifestDigest(algorithm, hex: hex) else {
-            throw EntryFault(ManifestDigest.fault(in: hex, algorithm))
+        guard let digest = Checksum(listed: algorithm, hex: hex) else {
+            throw EntryFault(Checksum.fault(in: hex, algorithm))
         }
         var entry = Manifest.Entry(name: try name(rest), line: line)
         entry.digests = [digest]

@@ -11,7 +11,7 @@ import FKMiddleware
 /// A backslash before the line means that the name contains the escapes `\\`, `\n` and `\r` for a backslash, a line
 /// feed and a carriage return.
 struct ChecksumLine {
-    var digest: ManifestDigest
+    var digest: Checksum
     var name: String
 
     /// A fault in a line.
@@ -46,14 +46,14 @@ struct ChecksumLine {
     }
 
     /// Reads the form `HEX  NAME`.
-    private static func plain(_ line: ArraySlice<UInt8>) throws(Fault) -> (ManifestDigest, ArraySlice<UInt8>) {
+    private static func plain(_ line: ArraySlice<UInt8>) throws(Fault) -> (Checksum, ArraySlice<UInt8>) {
         let digits = line.prefix { $0.hexValue != nil }
         var rest = line[digits.endIndex...]
         guard digits.count >= 8, rest.first == 0x20 || rest.first == 0x09 else {
             throw Fault("the line is neither 'HEX  NAME' nor 'ALGORITHM (NAME) = HEX'")
         }
-        guard let algorithm = ManifestDigest.Algorithm(digits: digits.count),
-            let digest = ManifestDigest(algorithm, hex: String(decoding: digits, as: UTF8.self))
+        guard let algorithm = Checksum.Algorithm(digits: digits.count),
+            let digest = Checksum(listed: algorithm, hex: String(decoding: digits, as: UTF8.self))
         else {
             throw Fault(
                 "\(digits.count) hexadecimal digits are the digest of no known algorithm: md5 has 32, sha-1 40, "
@@ -70,7 +70,7 @@ struct ChecksumLine {
     /// Reads the form `SHA256 (NAME) = HEX`; nil for a line in another form.
     private static func tagged(
         _ line: ArraySlice<UInt8>
-    ) throws(Fault) -> (ManifestDigest, ArraySlice<UInt8>)? {
+    ) throws(Fault) -> (Checksum, ArraySlice<UInt8>)? {
         guard let open = line.firstIndex(of: UInt8(ascii: "(")), open > line.startIndex, open - line.startIndex <= 16,
             let close = line.lastIndex(of: UInt8(ascii: ")")), close > open
         else { return nil }
@@ -86,13 +86,12 @@ struct ChecksumLine {
         rest = rest.dropFirst().drop { $0 == 0x20 }
         while rest.last == 0x20 || rest.last == 0x09 { rest = rest.dropLast() }
         let name = String(decoding: word, as: UTF8.self)
-        guard let algorithm = ManifestDigest.Algorithm(name: name) else {
+        guard let algorithm = Checksum.Algorithm(listed: name) else {
             throw Fault("the algorithm \(name) is not supported; md5, sha1, sha224, sha256, sha384 and sha512 are")
         }
         let text = String(decoding: rest, as: UTF8.self)
-        guard let digest = ManifestDigest(algorithm, hex: text) else {
-            throw Fault(
-                ManifestDigest.fault(in: text, algorithm), column: rest.startIndex - line.startIndex + 1)
+        guard let digest = Checksum(listed: algorithm, hex: text) else {
+            throw Fault(Checksum.fault(in: text, algorithm), column: rest.startIndex - line.startIndex + 1)
         }
         guard close > open + 1 else { throw Fault("the name in brackets is missing") }
         return (digest, line[(open + 1)..<close])

@@ -116,8 +116,8 @@ struct ChecksumListParser: LineFormat {
             ".md5", ".sha1", ".sha224", ".sha256", ".sha384", ".sha512", ".md5sum", ".sha1sum", ".sha256sum",
             ".sha512sum",
         ]
-        guard let algorithm = ManifestDigest.Algorithm(digits: text.utf8.count),
-            let digest = ManifestDigest(algorithm, hex: text), collector.manifest.entries.isEmpty, let fileName,
+        guard let algorithm = Checksum.Algorithm(digits: text.utf8.count),
+            let digest = Checksum(listed: algorithm, hex: text), collector.manifest.entries.isEmpty, let fileName,
             let suffix = suffixes.first(where: { fileName.lowercased().hasSuffix($0) }),
             fileName.utf8.count > suffix.utf8.count
         else { return try leaveOut("the digest has no file name behind it", line) }
@@ -135,7 +135,7 @@ struct ChecksumListParser: LineFormat {
         let digits = line.prefix { $0.hexValue != nil }
         // With three or more blanks, the name itself consists of blanks.
         let rest = line[digits.endIndex...]
-        return ManifestDigest.Algorithm(digits: digits.count) != nil && rest.count < 3
+        return Checksum.Algorithm(digits: digits.count) != nil && rest.count < 3
             && rest.allSatisfy { $0 == 0x20 || $0 == 0x09 }
     }
 
@@ -190,7 +190,7 @@ struct ChecksumListParser: LineFormat {
 }
 
 extension ChecksumLine {
-    fileprivate init(digest: ManifestDigest, name: String) {
+    fileprivate init(digest: Checksum, name: String) {
         self.digest = digest
         self.name = name
     }

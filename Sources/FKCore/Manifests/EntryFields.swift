@@ -51,14 +51,14 @@ enum EntryFields {
     }
 
     /// Reads members named after algorithms, such as `sha-256`.
-    static func digests(_ object: JSONReader.Object) throws(EntryFault) -> [ManifestDigest] {
-        var digests: [ManifestDigest] = []
+    static func digests(_ object: JSONReader.Object) throws(EntryFault) -> [Checksum] {
+        var digests: [Checksum] = []
         for member in object.members where !member.value.isNull {
             let name = member.name
-            guard let algorithm = ManifestDigest.Algorithm(rawValue: name) else { continue }
+            guard let algorithm = Checksum.Algorithm(member: name) else { continue }
             guard let hex = member.value.string else { throw EntryFault("its \(name) digest is no text") }
-            guard let digest = ManifestDigest(algorithm, hex: hex) else {
-                throw EntryFault(ManifestDigest.fault(in: hex, algorithm))
+            guard let digest = Checksum(listed: algorithm, hex: hex) else {
+                throw EntryFault(Checksum.fault(in: hex, algorithm))
             }
             guard digests.add(digest) else { throw EntryFault("it has two \(name) digests") }
         }
@@ -73,8 +73,8 @@ enum EntryFields {
             guard let object = item.object, let length = object["length"]?.integer, let type = object["type"]?.string,
                 let hashes = object["hashes"]?.string
             else { throw EntryFault("its pieces have no 'length', 'type' and 'hashes'") }
-            guard let algorithm = ManifestDigest.Algorithm(rawValue: type) else { continue }
-            guard let bytes = ManifestDigest.bytes(hex: hashes), bytes.count % algorithm.byteCount == 0 else {
+            guard let algorithm = Checksum.Algorithm(member: type) else { continue }
+            guard let bytes = Checksum.bytes(hex: hashes), bytes.count % algorithm.byteCount == 0 else {
                 throw EntryFault("the \(type) digests of its pieces are not of \(algorithm.byteCount * 2) digits each")
             }
             let pieces = Manifest.Pieces(length: length, algorithm: algorithm, bytes: bytes)

@@ -75,12 +75,12 @@ struct HubTreeParser: JSONListFormat {
     }
 
     private static func add(
-        _ text: String?, _ algorithm: ManifestDigest.Algorithm, to entry: inout Manifest.Entry
+        _ text: String?, _ algorithm: Checksum.Algorithm, to entry: inout Manifest.Entry
     ) throws(EntryFault) {
         guard var hex = text else { throw EntryFault("'\(entry.name ?? "")' has no 'oid'") }
         if algorithm == .sha256, hex.hasPrefix("sha256:") { hex.removeFirst(7) }
-        guard let digest = ManifestDigest(algorithm, hex: hex) else {
-            throw EntryFault("'\(entry.name ?? "")': " + ManifestDigest.fault(in: hex, algorithm))
+        guard let digest = Checksum(listed: algorithm, hex: hex) else {
+            throw EntryFault("'\(entry.name ?? "")': " + Checksum.fault(in: hex, algorithm))
         }
         entry.digests = [digest]
     }

@@ -1,3 +1,5 @@
+import FKMiddleware
+
 /// Writes an object on one line, member by member. Nil members are omitted.
 package struct JSONLine {
     private var bytes: [UInt8] = [UInt8(ascii: "{")]
@@ -10,7 +12,7 @@ package struct JSONLine {
     mutating func add(_ name: String, _ value: String?) {
         guard let value else { return }
         begin(name)
-        Self.quote(value, &bytes)
+        JSON.write(value, into: &bytes)
     }
 
     mutating func add(_ name: String, _ value: Int64?) {
@@ -25,7 +27,7 @@ package struct JSONLine {
     }
 
     /// Adds each digest under the name of its algorithm.
-    package mutating func add(_ digests: [ManifestDigest]) {
+    package mutating func add(_ digests: [Checksum]) {
         for digest in digests { add(digest.algorithm.rawValue, digest.hex) }
     }
 
@@ -35,7 +37,7 @@ package struct JSONLine {
         begin("mirrors")
         list(mirrors) { source, bytes in
             guard source.priority != Manifest.Source.lowestPriority || source.location != nil else {
-                return Self.quote(source.url, &bytes)
+                return JSON.write(source.url, into: &bytes)
             }
             var object = JSONLine()
             object.add("url", source.url)
@@ -52,7 +54,7 @@ package struct JSONLine {
             var object = JSONLine()
             object.add("length", set.length)
             object.add("type", set.algorithm.rawValue)
-            object.add("hashes", ManifestDigest.hex(set.bytes))
+            object.add("hashes", Digester.hex(set.bytes))
             bytes += object.closed
         }
     }
@@ -66,7 +68,7 @@ package struct JSONLine {
 
     private mutating func begin(_ name: String) {
         if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
-        Self.quote(name, &bytes)
+        JSON.write(name, into: &bytes)
         bytes.append(UInt8(ascii: ":"))
     }
 
@@ -77,23 +79,5 @@ package struct JSONLine {
             write(element, &bytes)
         }
         bytes.append(UInt8(ascii: "]"))
-    }
-
-    /// Adds a text in quotes. All characters except ASCII controls, quotes and backslashes are literal.
-    private static func quote(_ text: String, _ bytes: inout [UInt8]) {
-        bytes.append(UInt8(ascii: "\""))
-        for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"): bytes += [UInt8(ascii: "\\"), byte]
-            case 0x0a: bytes += "\\n".utf8
-            case 0x0d: bytes += "\\r".utf8
-            case 0x09: bytes += "\\t".utf8
-            case 0..<0x20, 0x7f:
-                let digits = String(byte, radix: 16)
-                bytes += "\\u00\(digits.utf8.count == 1 ? "0" : "")\(digits)".utf8
-            default: bytes.append(byte)
-            }
-        }
-        bytes.append(UInt8(ascii: "\""))
     }
 }

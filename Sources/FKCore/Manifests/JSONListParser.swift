@@ -45,7 +45,7 @@ struct JSONListParser: JSONListFormat {
         entry.size = try EntryFields.size(object["expected"])
         if let digests = object["digests"]?.object { entry.digests = try EntryFields.digests(digests) }
         if let text = object["checksum"]?.string {
-            guard entry.digests.add(try ManifestDigest(text: text)) else {
+            guard entry.digests.add(try Checksum(text: text)) else {
                 throw EntryFault("'checksum' and 'digests' differ")
             }
         }

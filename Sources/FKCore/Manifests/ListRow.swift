@@ -6,7 +6,7 @@ enum ListColumn: Hashable {
     case name
     case size
     case checksum
-    case digest(ManifestDigest.Algorithm)
+    case digest(Checksum.Algorithm)
 
     /// Reads the name of a column; nil for one without a meaning. Case, `_`, `-` and blanks do not count.
     init?(_ name: String) {
@@ -18,7 +18,7 @@ enum ListColumn: Hashable {
         case "checksum": self = .checksum
         case "sha": return nil
         default:
-            guard let algorithm = ManifestDigest.Algorithm(name: plain) else { return nil }
+            guard let algorithm = Checksum.Algorithm(listed: plain) else { return nil }
             self = .digest(algorithm)
         }
     }
@@ -44,10 +44,10 @@ struct ListRow {
         case .size:
             guard let size = Int64(value), size >= 0 else { throw EntryFault("its size is no whole number of bytes") }
             entry.size = size
-        case .checksum: try add(try ManifestDigest(text: value))
+        case .checksum: try add(try Checksum(text: value))
         case .digest(let algorithm):
-            guard let digest = ManifestDigest(algorithm, hex: value) else {
-                throw EntryFault(ManifestDigest.fault(in: value, algorithm))
+            guard let digest = Checksum(listed: algorithm, hex: value) else {
+                throw EntryFault(Checksum.fault(in: value, algorithm))
             }
             try add(digest)
         }
@@ -59,7 +59,7 @@ struct ListRow {
         return entry
     }
 
-    private mutating func add(_ digest: ManifestDigest) throws(EntryFault) {
+    private mutating func add(_ digest: Checksum) throws(EntryFault) {
         guard entry.digests.add(digest) else { throw EntryFault("it has two \(digest.algorithm.rawValue) digests") }
     }
 
@@ -85,20 +85,5 @@ struct ListRow {
         guard text.hasPrefix("s3://") else { return nil }
         let rest = text.dropFirst(5)
         return rest.firstIndex(of: "/").map { String(rest[rest.index(after: $0)...]) } ?? ""
-    }
-}
-
-extension ManifestDigest {
-    /// Reads `ALG=HEX`, `ALG:HEX`, or `HEX`, whose length tells the algorithm.
-    init(text: String) throws(EntryFault) {
-        let parts = text.split(maxSplits: 1, omittingEmptySubsequences: false) { $0 == "=" || $0 == ":" }
-        let name = parts.count > 1 ? String(parts[0]) : nil
-        let hex = parts[parts.count - 1]
-        guard
-            let algorithm = name.map({ Algorithm(rawValue: $0) ?? Algorithm(name: $0) })
-                ?? Algorithm(digits: hex.utf8.count),
-            let digest = ManifestDigest(algorithm, hex: hex)
-        else { throw EntryFault("its 'checksum' is not ALG=HEX") }
-        self = digest
     }
 }

@@ -49,7 +49,7 @@ public struct Manifest: Sendable, Hashable {
         /// The size in bytes; nil if unknown.
         public var size: Int64?
         /// Digests of the whole file, at most one for each algorithm, strongest first.
-        public var digests: [ManifestDigest]
+        public var digests: [Checksum]
         /// Digests of pieces, at most one set for each algorithm, strongest first.
         public var pieces: [Pieces]
         /// The detached signature, which is stored and not verified; nil for none.
@@ -77,7 +77,7 @@ public struct Manifest: Sendable, Hashable {
         }
 
         /// The strongest digest with which a finished file can be verified; nil if there is none.
-        public var checksum: Checksum? { digests.lazy.compactMap(\.checksum).first }
+        public var checksum: Checksum? { digests.first }
     }
 
     /// A URL of a file.
@@ -106,14 +106,14 @@ public struct Manifest: Sendable, Hashable {
         /// The length in bytes of every piece except the last, at least 1.
         public var length: Int64
         /// The algorithm of the digests.
-        public var algorithm: ManifestDigest.Algorithm
+        public var algorithm: Checksum.Algorithm
         /// All digests in order, `algorithm.byteCount` bytes each. One array, because a list may contain millions.
         public var bytes: [UInt8]
 
         /// Creates digests of pieces.
         ///
         /// - Parameter bytes: all digests in order; a multiple of `algorithm.byteCount` bytes.
-        public init(length: Int64, algorithm: ManifestDigest.Algorithm, bytes: [UInt8]) {
+        public init(length: Int64, algorithm: Checksum.Algorithm, bytes: [UInt8]) {
             self.length = length
             self.algorithm = algorithm
             self.bytes = bytes

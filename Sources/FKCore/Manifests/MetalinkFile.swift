@@ -32,7 +32,7 @@ struct MetalinkFile {
     private struct Pieces {
         var length: Int64
         /// Nil for an unknown algorithm.
-        var algorithm: ManifestDigest.Algorithm?
+        var algorithm: Checksum.Algorithm?
         var bytes: [UInt8] = []
         /// The number of each piece, which version 3 contains.
         var numbers: [Int] = []
@@ -111,9 +111,9 @@ struct MetalinkFile {
     /// - Returns: the name of an unknown algorithm; nil for a known one.
     mutating func end(hash text: String, at place: TextPlaces.Place) -> String? {
         let type = hashType ?? ""
-        guard let algorithm = ManifestDigest.Algorithm(name: type) else { return "hash \(type.lowercased())" }
-        guard let digest = ManifestDigest(algorithm, hex: text) else {
-            refuse(ManifestDigest.fault(in: text, algorithm), at: place)
+        guard let algorithm = Checksum.Algorithm(listed: type) else { return "hash \(type.lowercased())" }
+        guard let digest = Checksum(listed: algorithm, hex: text) else {
+            refuse(Checksum.fault(in: text, algorithm), at: place)
             return nil
         }
         if !entry.digests.add(digest) { refuse("it has two different \(algorithm.rawValue) digests", at: place) }
@@ -122,7 +122,7 @@ struct MetalinkFile {
 
     /// - Returns: the name of an unknown algorithm; nil for a known one.
     mutating func begin(pieces type: String?, length: String?, at place: TextPlaces.Place) -> String? {
-        let algorithm = ManifestDigest.Algorithm(name: type ?? "")
+        let algorithm = Checksum.Algorithm(listed: type ?? "")
         let bytes = length.flatMap { Int64($0) } ?? 0
         if bytes < 1 { refuse("the length of its pieces, '\(length ?? "")', is no number of bytes", at: place) }
         pieces = Pieces(length: bytes, algorithm: algorithm)
@@ -136,8 +136,8 @@ struct MetalinkFile {
 
     mutating func end(pieceHash text: String, at place: TextPlaces.Place) {
         guard let algorithm = pieces?.algorithm else { return }
-        guard text.utf8.count == algorithm.byteCount * 2, let bytes = ManifestDigest.bytes(hex: text) else {
-            return refuse("piece: " + ManifestDigest.fault(in: text, algorithm), at: place)
+        guard text.utf8.count == algorithm.byteCount * 2, let bytes = Checksum.bytes(hex: text) else {
+            return refuse("piece: " + Checksum.fault(in: text, algorithm), at: place)
         }
         pieces?.add(bytes)
     }

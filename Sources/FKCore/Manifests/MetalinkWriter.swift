@@ -33,7 +33,7 @@ enum MetalinkWriter {
         }
         for pieces in entry.pieces where pieces.algorithm != .gitBlob {
             text += "    <pieces length=\"\(pieces.length)\" type=\"\(pieces.algorithm.rawValue)\">\n"
-            for index in 0..<pieces.count { text += "      <hash>\(ManifestDigest.hex(pieces[index]))</hash>\n" }
+            for index in 0..<pieces.count { text += "      <hash>\(Digester.hex(pieces[index]))</hash>\n" }
             text += "    </pieces>\n"
         }
         for source in entry.sources {

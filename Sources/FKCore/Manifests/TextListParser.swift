@@ -30,11 +30,11 @@ struct TextListParser: LineFormat {
             try closeEntry()
             isSkipping = false
         }
-        do throws(Fault) {
+        do throws(EntryFault) {
             // ASCII is decoded in a fifth of the time.
             let isASCII = bytes.allSatisfy { $0 < 0x80 }
             let valid = isASCII ? String(decoding: bytes, as: UTF8.self) : String(validating: bytes, as: UTF8.self)
-            guard let text = valid else { throw Fault("the line is not UTF-8 text") }
+            guard let text = valid else { throw EntryFault("the line is not UTF-8 text") }
             if isOption {
                 collector.manifest.form = .aria2
                 try takeOption(text.trimmingBlanks)
@@ -56,12 +56,6 @@ struct TextListParser: LineFormat {
         return collector.manifest
     }
 
-    /// A fault of a line.
-    private struct Fault: Error {
-        let reason: String
-        init(_ reason: String) { self.reason = reason }
-    }
-
     private mutating func closeEntry() throws(ManifestError) {
         guard var done = entry else { return }
         entry = nil
@@ -69,35 +63,35 @@ struct TextListParser: LineFormat {
         try collector.add(done)
     }
 
-    private mutating func takeURLs(_ text: String, _ line: Int) throws(Fault) {
+    private mutating func takeURLs(_ text: String, _ line: Int) throws(EntryFault) {
         var sources: [Manifest.Source] = []
         let hasTab = text.utf8.withContiguousStorageIfAvailable { $0.contains(0x09) } ?? true
         for part in hasTab ? text.utf8.split(separator: 0x09).map({ String(Substring($0)) }) : [text] {
             let url = part.trimmingBlanks
             if url.isEmpty { continue }
-            if let reason = InputURL.fault(in: url) { throw Fault(reason) }
+            if let reason = InputURL.fault(in: url) { throw EntryFault(reason) }
             sources.append(Manifest.Source(url))
         }
         entry = Manifest.Entry(sources: sources, line: line)
         hasEntry = true
     }
 
-    private mutating func takeOption(_ text: String) throws(Fault) {
+    private mutating func takeOption(_ text: String) throws(EntryFault) {
         guard let equals = text.utf8.firstIndex(of: UInt8(ascii: "=")) else {
-            throw Fault("an indented line is an option 'name=value' of the URL above it")
+            throw EntryFault("an indented line is an option 'name=value' of the URL above it")
         }
-        guard hasEntry else { throw Fault("an option stands before the first URL") }
+        guard hasEntry else { throw EntryFault("an option stands before the first URL") }
         let name = String(text[..<equals]).trimmingBlanks
         let value = String(text[text.utf8.index(after: equals)...]).trimmingBlanks
         switch name {
         case "out":
-            guard !value.isEmpty else { throw Fault("out= needs a file name") }
+            guard !value.isEmpty else { throw EntryFault("out= needs a file name") }
             if let fault = ListedName.fault(in: value) {
-                throw Fault("out=\(Escaping.visible(value)) cannot be the file's name: \(fault)")
+                throw EntryFault("out=\(Escaping.visible(value)) cannot be the file's name: \(fault)")
             }
             entry?.name = ManifestName.plain(value)
         case "dir":
-            guard !value.isEmpty, !value.utf8.contains(0) else { throw Fault("dir= needs a folder") }
+            guard !value.isEmpty, !value.utf8.contains(0) else { throw EntryFault("dir= needs a folder") }
             entry?.directory = value
         case "checksum":
             let digest = try digest(value)
@@ -107,36 +101,29 @@ struct TextListParser: LineFormat {
                 let field = try HeaderField.parse(value)
                 entry?.headers.append(field)
             } catch {
-                throw Fault(error.reason)
+                throw EntryFault(error.reason)
             }
         default: try takeOther(name, value)
         }
     }
 
-    private mutating func takeOther(_ name: String, _ value: String) throws(Fault) {
+    private mutating func takeOther(_ name: String, _ value: String) throws(EntryFault) {
         guard Aria2Options.known.contains(name) else {
-            throw Fault(
+            throw EntryFault(
                 "option '\(Escaping.visible(name))' is not known here; "
                     + "out, dir, checksum, header and aria2's other options are")
         }
-        if let fault = Aria2Options.fault(in: name, value) { throw Fault(fault) }
+        if let fault = Aria2Options.fault(in: name, value) { throw EntryFault(fault) }
         entry?.options.append(Manifest.Option(name, value))
         if !Aria2Options.used.contains(name), !collector.manifest.ignoredOptions.contains(name) {
             collector.manifest.ignoredOptions.append(name)
         }
     }
 
-    private func digest(_ text: String) throws(Fault) -> ManifestDigest {
-        do {
-            let sum = try Checksum(parsing: text)
-            if let algorithm = ManifestDigest.Algorithm(rawValue: sum.algorithm.rawValue),
-                let digest = ManifestDigest(algorithm, hex: sum.hex)
-            {
-                return digest
-            }
-        } catch {
-            throw Fault(error.message)
-        }
-        throw Fault("the checksum is none")
+    private func digest(_ text: String) throws(EntryFault) -> Checksum {
+        let sum: Checksum
+        do throws(DownloadError) { sum = try Checksum(parsing: text) } catch { throw EntryFault(error.message) }
+        guard sum.algorithm.isListed else { throw EntryFault("the checksum is none") }
+        return sum
     }
 }

@@ -76,10 +76,7 @@ package struct RecordManifest {
         var entry = Manifest.Entry(name: name, sources: sources)
         entry.size = record.state == .complete ? record.expected : record.task.options.size ?? record.expected
         for checksum in [record.task.hasOptions ? record.task.options.checksum : nil, record.validator?.digest] {
-            guard let checksum, let algorithm = ManifestDigest.Algorithm(rawValue: checksum.algorithm.rawValue),
-                let digest = ManifestDigest(algorithm, hex: checksum.hex)
-            else { continue }
-            _ = entry.digests.add(digest)
+            if let checksum, checksum.algorithm.isDigest { _ = entry.digests.add(checksum) }
         }
         if needsSHA256, let digest = sha256(of: record, entry) { _ = entry.digests.add(digest) }
         if let text = record.task.attributes[Manifest.Entry.SignatureKey.text] {
@@ -89,9 +86,9 @@ package struct RecordManifest {
         return entry
     }
 
-    private static func sha256(of record: TaskRecord, _ entry: Manifest.Entry) -> ManifestDigest? {
+    private static func sha256(of record: TaskRecord, _ entry: Manifest.Entry) -> Checksum? {
         guard !entry.digests.contains(where: { $0.algorithm == .sha256 }) else { return nil }
-        return record.fileSHA256.flatMap { ManifestDigest(.sha256, hex: $0) }
+        return record.fileSHA256.flatMap { Checksum(listed: .sha256, hex: $0) }
     }
 }
 

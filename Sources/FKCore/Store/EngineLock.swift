@@ -1,14 +1,6 @@
 import FKMiddleware
 import Foundation
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
-
 /// Makes one process at a time the engine of a work path.
 ///
 /// The lock is the kernel's (`flock`) on an open file: it ends with its holder however that dies, and two holders in
@@ -37,17 +29,11 @@ package final class EngineLock: Sendable {
         package var json: [UInt8] {
             var text = JSONText(capacity: 512)
             text.beginObject()
-            if let beat {
-                text.key("beat")
-                text.value(Int64(clamping: beat))
-            }
-            text.key("bootID")
-            text.value(bootID)
+            if let beat { text.member("beat", Int64(clamping: beat)) }
+            text.member("bootID", bootID)
             if let examinedBoot { EngineLock.write(examinedBoot: examinedBoot, into: &text) }
-            text.key("host")
-            text.value(host)
-            text.key("pid")
-            text.value(Int64(pid))
+            text.member("host", host)
+            text.member("pid", Int64(pid))
             text.key("started")
             text.value(started)
             text.key("tick")
@@ -58,8 +44,7 @@ package final class EngineLock: Sendable {
     }
 
     private static func write(examinedBoot: String, into text: inout JSONText) {
-        text.key("examinedBoot")
-        text.value(examinedBoot)
+        text.member("examinedBoot", examinedBoot)
     }
 
     /// The content always has this length, with spaces at the end, so that one pwrite replaces it.
@@ -217,9 +202,7 @@ package final class EngineLock: Sendable {
 
     /// The holder of the lock; nil if there is none, or if it has not described itself yet.
     package static func holder(_ workPath: WorkPath) -> Holder? {
-        guard isHeld(workPath), let bytes = try? FileIO.contents(of: workPath.lockPath, limit: 4_096) else {
-            return nil
-        }
+        guard isHeld(workPath), let bytes = content(workPath) else { return nil }
         return try? StoreJSON.decode(Holder.self, from: bytes)
     }
 }

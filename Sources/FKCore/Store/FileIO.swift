@@ -1,14 +1,6 @@
 import FKMiddleware
 import Foundation
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
-
 /// The system calls of the store. Interrupted and short calls are continued, and `errno` becomes a `DownloadError`
 /// that names the path. Safe to use from any thread.
 package enum FileIO {

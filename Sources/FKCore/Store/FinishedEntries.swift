@@ -1,14 +1,6 @@
 import FKMiddleware
 import Foundation
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
-
 /// The fields of a finished task that a run shows.
 struct FinishedEntry {
     var id: TaskID

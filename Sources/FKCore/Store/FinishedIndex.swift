@@ -1,14 +1,6 @@
 import FKMiddleware
 import Foundation
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
-
 /// The finished members of a long barrel, in a file beside the barrel's, so that running it again reads none of their records.
 ///
 /// ```text

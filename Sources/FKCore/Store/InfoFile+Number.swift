@@ -43,7 +43,7 @@ extension InfoFile {
 
 extension UnsafeRawBufferPointer {
     /// The first place of these bytes; nil if the buffer does not contain them.
-    func firstRange(of needle: UnsafeRawBufferPointer) -> Range<Int>? {
+    package func firstRange(of needle: UnsafeRawBufferPointer) -> Range<Int>? {
         guard let base = baseAddress, let bytes = needle.baseAddress, let first = needle.first else {
             return needle.isEmpty ? 0..<0 : nil
         }

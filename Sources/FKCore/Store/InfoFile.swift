@@ -1,14 +1,6 @@
 import FKMiddleware
 import Foundation
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
-
 /// The state a writer needs to update an info file without reading it: 24 bytes per task.
 package struct InfoHandle: Sendable, Equatable {
     /// The newest generation in the file.

@@ -1,13 +1,6 @@
 import FKMiddleware
+import Foundation
 import Synchronization
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
 
 /// The positions of the byte ranges of a running task, as offsets in the file: range `i` has all bytes from its start
 /// to counter `i`.

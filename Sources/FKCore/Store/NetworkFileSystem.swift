@@ -1,14 +1,6 @@
 import CSystem
 import Foundation
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
-
 /// Recognises file systems that several machines share. A lock on them may be invisible to another machine (flock(2)
 /// under NFS, nfs(5)), and each small write crosses the network.
 package enum NetworkFileSystem {

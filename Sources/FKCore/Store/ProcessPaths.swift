@@ -1,13 +1,5 @@
 import Foundation
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
-
 /// Paths that the process was started with. The system's names are bytes, but a `String` contains only UTF-8.
 /// Foundation replaces other bytes by U+FFFD, which makes it another path. Here such a path is nil.
 package enum ProcessPaths {

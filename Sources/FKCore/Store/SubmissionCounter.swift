@@ -1,12 +1,5 @@
 import FKMiddleware
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
+import Foundation
 
 /// Issues submission numbers: unique in the work path and ascending, across restarts and crashes.
 ///

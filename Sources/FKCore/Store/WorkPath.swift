@@ -1,14 +1,6 @@
 import FKMiddleware
 import Foundation
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
-
 /// The folder of one engine's data, and the names of the files in it.
 ///
 /// ```text

@@ -1,13 +1,5 @@
 import Foundation
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
-
 /// Facts about paths on the disk. None of them follows a symlink in the last component.
 package enum FileNames {
     /// True when both paths name the same file; false if either is missing.

@@ -12,7 +12,6 @@ struct BarrelCheckCommand: Command {
 
     let name: String
     let check: Check
-    let global: GlobalOptions
     let context: CommandContext
 
     static let missing = CommandSpec(
@@ -25,9 +24,7 @@ struct BarrelCheckCommand: Command {
         operands: [OperandSpec("name", "the barrel")],
         examples: [.init("fk barrel missing photos", "what 'fk barrel run photos' has yet to fetch")],
         make: { arguments, context in
-            try BarrelCheckCommand(
-                name: BarrelArgument.check(arguments.operands[0], arguments), check: .missing,
-                global: GlobalOptions(arguments, context), context: context)
+            try BarrelCheckCommand(name: arguments.namedBarrel(), check: .missing, context: context)
         })
 
     static let refresh = CommandSpec(
@@ -43,9 +40,9 @@ struct BarrelCheckCommand: Command {
         examples: [.init("fk barrel refresh photos", "fetch the photos that have changed")],
         make: { arguments, context in
             try BarrelCheckCommand(
-                name: BarrelArgument.check(arguments.operands[0], arguments),
+                name: arguments.namedBarrel(),
                 check: .refresh(RunOptions(arguments, context)),
-                global: GlobalOptions(arguments, context), context: context)
+                context: context)
         })
 
     func run() async throws -> Int32 {
@@ -75,20 +72,25 @@ struct BarrelCheckCommand: Command {
         var array = global.json ? JSONOutput(context.output).beginArray() : nil
         var count = 0
         for start in stride(from: 0, to: ids.count, by: Self.portion) {
-            var documents: [MissingDocument] = []
+            var documents: [JSON] = []
             for record in reader.records(ids[start..<min(start + Self.portion, ids.count)])
             where record.state != .complete {
                 count += 1
                 let shard = plan.map { Shard(of: record.id, count: $0.count) }
                 if let shard { shards.insert(shard.index) }
+                let url = URLMasking.mask(record.task.url)
                 if array != nil {
-                    documents.append(MissingDocument(record, shard))
+                    documents.append(
+                        .members(
+                            [
+                                "id": .string(record.id.hex), "shard": JSON(shard?.description),
+                                "state": .string(record.state.rawValue), "url": .string(url),
+                            ], omittingNull: true))
                 } else {
-                    let url = Escaping.visible(URLMasking.mask(record.task.url))
-                    context.output.writeLine(shard.map { "\(url) \($0)" } ?? url)
+                    context.output.writeLine(Escaping.visible(url) + (shard.map { " \($0)" } ?? ""))
                 }
             }
-            array?.write(documents) { JSONOutput.encode($0) }
+            array?.write(documents, \.bytes)
         }
         if let plan, !WorkPath(global.workPath).hasBarrel(name) { count += try addAbsent(plan, to: &shards) }
         array?.end()
@@ -140,7 +142,9 @@ struct BarrelCheckCommand: Command {
             }
             if global.json {
                 JSONOutput(context.output).line(
-                    RefreshedDocument(name: name, url: URLMasking.mask(file.url), result: result))
+                    .members([
+                        "name": .string(name), "result": .string(result), "url": .string(URLMasking.mask(file.url)),
+                    ]))
             } else if !(global.quiet && file.result == .unchanged) {
                 context.output.writeLine(Escaping.visible("\(result) \(name)"))
             }
@@ -149,7 +153,7 @@ struct BarrelCheckCommand: Command {
         var status = failures == 0 ? ExitStatus.done : ExitStatus.taskFailed
         if !changed.isEmpty {
             var transfer = TransferRun(
-                global: global, context: context, options: options, goal: .tasks(changed),
+                context: context, options: options, goal: .tasks(changed),
                 requests: [EngineMessage(.renew(changed.map { Renewal($0) }))],
                 continueCommand: global.suggested("fk run"))
             let end = try await transfer.run()
@@ -195,27 +199,4 @@ extension BarrelCheckCommand {
                 + "has for the file binds it. The old file stays. To take the new one: "
                 + "\(forget) && \(global.suggested("fk \(accept)"))")
     }
-}
-
-/// An element of `fk barrel missing --json`.
-private struct MissingDocument: Encodable, Sendable {
-    let id: String
-    let url: String
-    let state: String
-    /// The shard of a divided barrel, as `3/16`.
-    let shard: String?
-
-    init(_ record: TaskRecord, _ shard: Shard?) {
-        self.shard = shard?.description
-        id = record.id.hex
-        url = URLMasking.mask(record.task.url)
-        state = record.state.rawValue
-    }
-}
-
-/// A line of `fk barrel refresh --json`.
-private struct RefreshedDocument: Encodable {
-    let name: String
-    let url: String
-    let result: String
 }

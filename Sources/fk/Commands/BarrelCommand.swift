@@ -8,20 +8,18 @@ struct BarrelEditCommand: Command {
     enum Edit: Sendable {
         case create(BarrelCreateOptions)
         case add(BarrelAddOptions)
-        case remove(BarrelRemoveOptions)
+        case remove(name: String, urls: [String])
         case delete(name: String, isConfirmed: Bool)
     }
 
     let edit: Edit
-    let global: GlobalOptions
     let context: CommandContext
 
     func run() async throws -> Int32 {
         switch edit {
         case .create(let options): return try await create(options)
         case .add(let options): return try await add(options)
-        case .remove(let options):
-            return try await perform(.removeFromBarrel(name: options.name, urls: options.urls))
+        case .remove(let name, let urls): return try await perform(.removeFromBarrel(name: name, urls: urls))
         case .delete(let name, let isConfirmed): return try await delete(name, isConfirmed)
         }
     }
@@ -124,7 +122,7 @@ struct BarrelEditCommand: Command {
     }
 
     private func add(_ tasks: TaskSpool, to name: String, _ refused: Int) async throws -> Int32 {
-        var answers = AddedAnswers(global, context)
+        var answers = AddedAnswers(context)
         try await answers.add(TaskAddition(tasks, barrel: name, run: false), configure)
         let status = answers.end(
             then: "fetch with: \(global.suggested("fk barrel run \(Paths.shellWord(name))"))")
@@ -134,9 +132,8 @@ struct BarrelEditCommand: Command {
     private var configure: Configure { global.configure }
 
     private func perform(_ request: some EngineRequest, isQuiet: Bool = false) async throws -> Int32 {
-        let (reply, problems) = try await EngineClient.reportingSilence(configure, context).perform(request)
-        let answers = Answers(global, context)
-        answers.warn(problems)
+        let answers = Answers(context)
+        let reply = try await answers.perform(EngineMessage(request))
         if isQuiet, case .done = reply { return ExitStatus.done }
         return answers.status(of: reply)
     }
@@ -162,11 +159,10 @@ struct BarrelQueryCommand: Command {
     enum Query: Sendable {
         case list
         case show(name: String)
-        case export(BarrelExportOptions)
+        case export(name: String, BarrelExport.Format, onlyMissing: Bool)
     }
 
     let query: Query
-    let global: GlobalOptions
     let context: CommandContext
 
     func run() async throws -> Int32 {
@@ -180,16 +176,21 @@ struct BarrelQueryCommand: Command {
         switch query {
         case .list: return list(reader, try reader.barrelNames())
         case .show(let name): return try show(reader, name)
-        case .export(let options): return try export(reader, options)
+        case .export(let name, let format, let onlyMissing):
+            let (barrel, ids) = try reader.barrelIDs(name)
+            return BarrelExport(
+                name: name, options: barrel.options, reader: reader, ids: ids, onlyMissing: onlyMissing,
+                context: context
+            ).write(as: format)
         }
     }
 
     private func list(_ reader: StoreReader, _ names: [String]) -> Int32 {
         let views = names.compactMap { name in
-            try? BarrelView(reader, name) { Answers(global, context).warn([$0.description]) }
+            try? BarrelView(reader, name) { Answers(context).warn([$0.description]) }
         }
         if global.json {
-            JSONOutput(context.output).document(views.map(BarrelDocument.init))
+            JSONOutput(context.output).document(.array(views.map(\.document)))
             return ExitStatus.done
         }
         guard !views.isEmpty else {
@@ -216,16 +217,16 @@ struct BarrelQueryCommand: Command {
         var status = ExitStatus.done
         let problem: (DownloadError) -> Void = { error in
             status = ExitStatus.taskFailed
-            Answers(global, context).warn([error.description])
+            Answers(context).warn([error.description])
         }
         if global.json {
             let (view, records) = try BarrelView.read(reader, name, problem: problem)
-            var members = JSONOutput(context.output).beginDocument(BarrelDocument(view), "members")
+            var members = JSONOutput(context.output).beginDocument(view.document, "members")
             records.forEachPortion { members.write($0, TaskDocument.json) }
             members.end()
             return status
         }
-        var table = TaskTable(global, context)
+        var table = TaskTable(context)
         let (view, records) = try BarrelView.read(reader, name, problem: problem) { table.measure($0) }
         table.write(records)
         if let origin = view.options.origin {
@@ -242,15 +243,7 @@ struct BarrelQueryCommand: Command {
         return status
     }
 
-    private func export(_ reader: StoreReader, _ options: BarrelExportOptions) throws -> Int32 {
-        let (barrel, ids) = try reader.barrelIDs(options.name)
-        let export = BarrelExport(
-            name: options.name, options: barrel.options, reader: reader, ids: ids, onlyMissing: options.missing,
-            context: context)
-        return export.write(as: options.format)
-    }
-
-    private func write(_ table: TableWriter) { table.write(global, context) }
+    private func write(_ table: TableWriter) { table.write(context) }
 
     private var atLeast: String { Formatting.atLeast(usesUnicode: context.outputTerminal(global.color).usesUnicode) }
 }
@@ -318,31 +311,14 @@ struct BarrelView {
     func amount(_ mark: String) -> String {
         Formatting.amount(received, of: expected, orMore: isExpectedKnown ? nil : mark)
     }
-}
 
-/// The `--json` fields of a barrel, without its members.
-private struct BarrelDocument: Encodable {
-    let name: String
-    let total: Int
-    let complete: Int
-    let error: Int
-    let received: Int64
-    @OrNull var expected: Int64?
-    let isExpectedKnown: Bool
-    @OrNull var origin: String?
-    @OrNull var commit: String?
-    @OrNull var signedBy: String?
-
-    init(_ view: BarrelView) {
-        name = view.name
-        total = view.total
-        complete = view.complete
-        error = view.failed
-        received = view.received
-        expected = view.expected
-        isExpectedKnown = view.isExpectedKnown
-        origin = view.options.origin
-        commit = view.options.commit
-        signedBy = view.options.signedBy
+    /// The `--json` fields, without the members.
+    fileprivate var document: JSON {
+        .members([
+            "commit": JSON(options.commit), "complete": JSON(complete), "error": JSON(failed),
+            "expected": JSON(expected),
+            "isExpectedKnown": .bool(isExpectedKnown), "name": .string(name), "origin": JSON(options.origin),
+            "received": .integer(received), "signedBy": JSON(options.signedBy), "total": JSON(total),
+        ])
     }
 }

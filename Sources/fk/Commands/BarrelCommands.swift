@@ -29,45 +29,34 @@ enum BarrelCommands {
             .init("fk barrel create photos -d ~/photos -i list.txt", "a barrel with the URLs of a list"),
             .init("fk barrel run photos", "download its members"),
         ],
-        make: {
-            try BarrelEditCommand(
-                edit: .create(BarrelCreateOptions($0, $1)), global: GlobalOptions($0, $1), context: $1)
-        })
+        make: { try BarrelEditCommand(edit: .create(BarrelCreateOptions($0, $1)), context: $1) })
 
     static let add = CommandSpec(
         path: ["barrel", "add"], summary: "add URLs to a barrel",
         operands: [name, OperandSpec("url", "URLs of the new members", 0, nil)], options: BarrelAddOptions.addSpecs,
         examples: [.init("fk barrel add photos https://example.com/4.jpg", "one more member")],
-        make: {
-            try BarrelEditCommand(edit: .add(BarrelAddOptions($0, $1)), global: GlobalOptions($0, $1), context: $1)
-        })
+        make: { try BarrelEditCommand(edit: .add(BarrelAddOptions($0, $1)), context: $1) })
 
     static let remove = CommandSpec(
         path: ["barrel", "remove"], summary: "remove URLs from a barrel and keep their tasks",
         operands: [name, OperandSpec("url", "URLs of members", 1, nil)],
         examples: [.init("fk barrel remove photos https://example.com/4.jpg", "remove one member")],
-        make: {
-            try BarrelEditCommand(
-                edit: .remove(BarrelRemoveOptions($0, $1)), global: GlobalOptions($0, $1), context: $1)
-        })
+        make: { try BarrelEditCommand(edit: .remove(name: $0.namedBarrel(), urls: $0.memberURLs()), context: $1) })
 
     static let list = CommandSpec(
         path: ["barrel", "list"], summary: "list barrels and their progress",
         examples: [.init("fk barrel list", "every barrel of the work path")],
-        make: { try BarrelQueryCommand(query: .list, global: GlobalOptions($0, $1), context: $1) })
+        make: { BarrelQueryCommand(query: .list, context: $1) })
 
     static let show = CommandSpec(
         path: ["barrel", "show"], summary: "show a barrel and its members", operands: [name],
         examples: [.init("fk barrel show photos", "each member with its state")],
-        make: {
-            try BarrelQueryCommand(
-                query: .show(name: NamedBarrelOptions($0, $1).name), global: GlobalOptions($0, $1), context: $1)
-        })
+        make: { try BarrelQueryCommand(query: .show(name: $0.namedBarrel()), context: $1) })
 
     static let watch = CommandSpec(
         path: ["barrel", "watch"], summary: "show the progress of a barrel until Ctrl-C", operands: [name],
         examples: [.init("fk barrel watch photos", "works in a second terminal, too")],
-        make: { try WatchCommand(barrel: NamedBarrelOptions($0, $1).name, global: GlobalOptions($0, $1), context: $1) }
+        make: { try WatchCommand(barrel: $0.namedBarrel(), context: $1) }
     )
 
     static let run = CommandSpec(
@@ -83,16 +72,12 @@ enum BarrelCommands {
             .init("fk barrel run photos -j 4", "four files at once"),
             .init("fk barrel run photos --shard auto", "the part of this task of a Slurm array"),
         ],
-        make: { try RunCommand(options: RunCommandOptions($0, $1), global: GlobalOptions($0, $1), context: $1) })
+        make: { try RunCommand(options: RunCommandOptions($0, $1), context: $1) })
 
     static let delete = CommandSpec(
         path: ["barrel", "delete"], summary: "forget a barrel and keep its tasks and files", operands: [name],
         options: [yes], examples: [.init("fk barrel delete photos", "asks for confirmation on a terminal")],
-        make: {
-            try BarrelEditCommand(
-                edit: .delete(name: NamedBarrelOptions($0, $1).name, isConfirmed: $0.has("yes")),
-                global: GlobalOptions($0, $1), context: $1)
-        })
+        make: { try BarrelEditCommand(edit: .delete(name: $0.namedBarrel(), isConfirmed: $0.has("yes")), context: $1) })
 
     static let importList = CommandSpec(
         path: ["barrel", "import"], summary: "add the files of a list",
@@ -122,10 +107,7 @@ enum BarrelCommands {
                 "the files of a record, with sizes and MD5"),
         ],
         usesSettings: false,
-        make: {
-            try BarrelEditCommand(
-                edit: .add(BarrelAddOptions(importing: $0, $1)), global: GlobalOptions($0, $1), context: $1)
-        })
+        make: { try BarrelEditCommand(edit: .add(BarrelAddOptions(importing: $0, $1)), context: $1) })
 
     static let export = CommandSpec(
         path: ["barrel", "export"], summary: "print a barrel's members as an input list",
@@ -137,7 +119,7 @@ enum BarrelCommands {
         operands: [name],
         options: [
             .value(
-                "format", nil, "FORMAT", hint: .choices(BarrelExportOptions.Format.allCases.map(\.rawValue)),
+                "format", nil, "FORMAT", hint: .choices(BarrelExport.Format.allCases.map(\.rawValue)),
                 "urls (default), json, aria2, metalink, sha256sums or lock"),
             .flag("missing", nil, "only members that are not complete"),
         ],
@@ -146,9 +128,11 @@ enum BarrelCommands {
             .init(
                 "fk barrel export photos --format lock > photos.lock", "sizes and digests, to fetch just these files"),
         ],
-        make: {
-            try BarrelQueryCommand(
-                query: .export(BarrelExportOptions($0, $1)), global: GlobalOptions($0, $1), context: $1)
+        make: { arguments, context in
+            let format = try arguments.choice("format", "--format", of: BarrelExport.Format.self) ?? .urls
+            return try BarrelQueryCommand(
+                query: .export(name: arguments.namedBarrel(), format, onlyMissing: arguments.has("missing")),
+                context: context)
         })
 
     private static func verb(_ verb: Verb, _ summary: String, _ example: String) -> CommandSpec {
@@ -157,10 +141,9 @@ enum BarrelCommands {
             operands: [name], options: verb == .trash ? [yes] : [],
             examples: [.init("fk barrel \(verb.rawValue) photos", example)],
             make: { arguments, context in
-                let options = try NamedBarrelOptions(arguments, context)
-                return try VerbCommand(
-                    verb: verb, targets: .barrel(options.name), isConfirmed: options.confirmed,
-                    global: GlobalOptions(arguments, context), context: context)
+                try VerbCommand(
+                    verb: verb, targets: .barrel(arguments.namedBarrel()), isConfirmed: arguments.has("yes"),
+                    context: context)
             })
     }
 }

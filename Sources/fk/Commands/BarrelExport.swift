@@ -4,6 +4,11 @@ import FKMiddleware
 
 /// `fk barrel export`: prints the members of a barrel as a list.
 struct BarrelExport {
+    /// The values of `--format`.
+    enum Format: String, Sendable, CaseIterable {
+        case urls, json, aria2, metalink, sha256sums, lock
+    }
+
     let name: String
     let options: BarrelOptions
     let reader: StoreReader
@@ -19,7 +24,7 @@ struct BarrelExport {
     /// Prints the list. Members that the format cannot hold are left out and named.
     ///
     /// - Returns: the exit status: failed if a member was left out.
-    func write(as format: BarrelExportOptions.Format) -> Int32 {
+    func write(as format: Format) -> Int32 {
         switch format {
         case .urls:
             forEachPortion { records in
@@ -36,9 +41,9 @@ struct BarrelExport {
             array.end()
             return ExitStatus.done
         case .aria2: return writeAria2()
-        case .metalink: return write(.metalink, needsSHA256: true)
-        case .sha256sums: return write(.sha256sums, needsSHA256: true)
-        case .lock: return write(.lock, needsSHA256: true)
+        case .metalink: return write(.metalink)
+        case .sha256sums: return write(.sha256sums)
+        case .lock: return write(.lock)
         }
     }
 
@@ -53,7 +58,7 @@ struct BarrelExport {
         }
     }
 
-    private func write(_ output: Manifest.Output, needsSHA256: Bool) -> Int32 {
+    private func write(_ output: Manifest.Output) -> Int32 {
         var facts = Manifest.Facts()
         facts.barrel = name
         facts.origin = options.origin
@@ -64,8 +69,7 @@ struct BarrelExport {
             wantedIDs = []
             forEachPortion { wantedIDs += $0.map(\.id) }
         }
-        var list = RecordManifest(
-            reader, wantedIDs, as: output, facts, below: options.directory, needsSHA256: needsSHA256)
+        var list = RecordManifest(reader, wantedIDs, as: output, facts, below: options.directory, needsSHA256: true)
         while let part = list.next() { context.output.write(String(decoding: part, as: UTF8.self)) }
         return leftOut(list.leftOut.map(\.reason), of: list.leftOut.count)
     }

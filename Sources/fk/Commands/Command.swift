@@ -4,6 +4,8 @@ import Foundation
 
 /// One invocation of a command, with its arguments converted and checked.
 protocol Command: Sendable {
+    var context: CommandContext { get }
+
     /// Runs the command.
     ///
     /// - Returns: the exit status, see `ExitStatus`.
@@ -11,7 +13,12 @@ protocol Command: Sendable {
     func run() async throws -> Int32
 }
 
-/// The facts about the process that a command may use.
+extension Command {
+    /// The options of every command.
+    var global: GlobalOptions { context.global }
+}
+
+/// The facts about the process that a command may use, and the options of every command.
 struct CommandContext: Sendable {
     var environment: [String: String]
     /// The absolute path of the current folder. Empty if it was removed or its name is not UTF-8; relative paths are
@@ -19,6 +26,8 @@ struct CommandContext: Sendable {
     var workingDirectory: String
     /// Variables whose bytes are not UTF-8. Their values in `environment` are not the real ones.
     var unreadable: Set<String> = []
+    /// Set by the dispatcher, before a command is made.
+    var global = GlobalOptions()
     var output: OutputStream = .standardOutput
     var errors: OutputStream = .standardError
 
@@ -27,6 +36,13 @@ struct CommandContext: Sendable {
         return CommandContext(
             environment: environment, workingDirectory: ProcessPaths.currentFolder ?? "",
             unreadable: Set(environment.keys.filter { !ProcessPaths.isText(variable: $0) }))
+    }
+
+    /// The same with the options of every command.
+    func with(_ arguments: ParsedArguments) throws -> Self {
+        var context = self
+        context.global = try GlobalOptions(arguments, self)
+        return context
     }
 
     /// Writes a warning: a line about a fault that does not stop the command.

@@ -13,7 +13,6 @@ struct ConfigCommand: Command {
     }
 
     let action: Action
-    let global: GlobalOptions
     let context: CommandContext
 
     func run() async throws -> Int32 {
@@ -21,7 +20,7 @@ struct ConfigCommand: Command {
         case .path:
             let path = Settings.path(workPath: global.workPath)
             if global.json {
-                JSONOutput(context.output).document(["path": path])
+                JSONOutput(context.output).document(.members(["path": .string(path)]))
             } else {
                 context.output.writeLine(path)
             }
@@ -43,9 +42,9 @@ struct ConfigCommand: Command {
 
     private func show(_ settings: Settings) {
         if global.json {
-            let values = Settings.Key.allCases.map { ($0.rawValue, OrNull(wrappedValue: masked($0, settings[$0]))) }
-            let bases = settings.bases.map { (Settings.basePrefix + $0, OrNull(wrappedValue: $1)) }
-            return JSONOutput(context.output).document(Dictionary(uniqueKeysWithValues: values + bases))
+            let values = Settings.Key.allCases.map { JSON.Member($0.rawValue, JSON(masked($0, settings[$0]))) }
+            let bases = settings.bases.map { JSON.Member(Settings.basePrefix + $0, .string($1)) }
+            return JSONOutput(context.output).document(.object((values + bases).sorted { $0.name < $1.name }))
         }
         for key in Settings.Key.allCases {
             guard let value = masked(key, settings[key]) else { continue }

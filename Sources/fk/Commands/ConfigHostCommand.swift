@@ -6,7 +6,6 @@ struct ConfigHostCommand: Command {
     /// The fields to set; without any, policies are shown. Its pattern is in its normal form; nil for all of them.
     let change: HostPolicy?
     let isRemoval: Bool
-    let global: GlobalOptions
     let context: CommandContext
 
     static let spec = CommandSpec(
@@ -40,8 +39,7 @@ struct ConfigHostCommand: Command {
                 if let option = fields.first ?? (isRemoval ? "remove" : nil) {
                     throw arguments.error("--\(option) needs a pattern: a host, or *.host.")
                 }
-                return try Self(
-                    change: nil, isRemoval: false, global: GlobalOptions(arguments, context), context: context)
+                return Self(change: nil, isRemoval: false, context: context)
             }
             var change = HostPolicy(
                 text, connections: try arguments.integer("connections", "--connections", in: 1...256),
@@ -52,8 +50,7 @@ struct ConfigHostCommand: Command {
                     "'\(Escaping.visible(text))' is no host and no *.host. Leave scheme and port out.")
             }
             change.pattern = pattern
-            return try Self(
-                change: change, isRemoval: isRemoval, global: GlobalOptions(arguments, context), context: context)
+            return Self(change: change, isRemoval: isRemoval, context: context)
         })
 
     func run() async throws -> Int32 {
@@ -89,7 +86,14 @@ struct ConfigHostCommand: Command {
     /// One policy a line, as the options that set it.
     private func show(_ policies: [HostPolicy]) {
         if global.json {
-            return JSONOutput(context.output).array(policies) { JSONOutput.encode(HostPolicyDocument($0)) }
+            // `limitRate` is bytes per second.
+            return JSONOutput(context.output).array(policies) { policy in
+                JSON.members([
+                    "connections": JSON(policy.connections), "contact": JSON(policy.contact),
+                    "limitRate": JSON(policy.rateLimit), "pattern": .string(policy.pattern),
+                    "rate": JSON(policy.requestRate?.text),
+                ]).bytes
+            }
         }
         for policy in policies {
             let fields = [
@@ -98,23 +102,6 @@ struct ConfigHostCommand: Command {
             ]
             context.output.writeLine(([policy.pattern] + fields.compactMap(\.self)).joined(separator: " "))
         }
-    }
-}
-
-/// An element of `fk config host --json`. `limitRate` is bytes per second.
-private struct HostPolicyDocument: Encodable {
-    let pattern: String
-    @OrNull var connections: Int?
-    @OrNull var rate: String?
-    @OrNull var limitRate: Int64?
-    @OrNull var contact: String?
-
-    init(_ policy: HostPolicy) {
-        pattern = policy.pattern
-        connections = policy.connections
-        rate = policy.requestRate?.text
-        limitRate = policy.rateLimit
-        contact = policy.contact
     }
 }
 

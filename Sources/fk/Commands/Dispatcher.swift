@@ -42,14 +42,14 @@ struct Dispatcher: Sendable {
     func command(_ words: [String]) throws -> any Command {
         switch try CommandTable.parser(for: words).parse(words) {
         case .command(let spec, var arguments):
+            let context = try context.with(arguments)
             if spec.usesSettings, !spec.options.isEmpty {
-                let workPath = try GlobalOptions(arguments, context).workPath
+                let workPath = context.global.workPath
                 try Settings.read(workPath: workPath).fill(&arguments, of: spec, workPath: workPath)
             }
             return try spec.make(arguments, context)
-        case .help(let topic, let arguments):
-            return try HelpCommand(topic: topic, global: GlobalOptions(arguments, context), context: context)
-        case .version(let arguments): return ShowVersion(json: arguments.has("json"), output: context.output)
+        case .help(let topic, let arguments): return try HelpCommand(topic: topic, context: context.with(arguments))
+        case .version(let arguments): return ShowVersion(json: arguments.has("json"), context: context)
         }
     }
 
@@ -73,10 +73,10 @@ struct Dispatcher: Sendable {
 
 private struct ShowVersion: Command {
     let json: Bool
-    let output: OutputStream
+    let context: CommandContext
 
     func run() async throws -> Int32 {
-        output.write(VersionCommand.text(json: json))
+        context.output.write(VersionCommand.text(json: json))
         return ExitStatus.done
     }
 }

@@ -4,19 +4,18 @@ import FKMiddleware
 /// `fk get`
 struct GetCommand: Command {
     let options: GetOptions
-    let global: GlobalOptions
     let context: CommandContext
 
     func run() async throws -> Int32 {
-        if !options.run.detach, let status = try await options.run.waitForStart(global, context) { return status }
+        if !options.run.detach, let status = try await options.run.waitForStart(context) { return status }
         var (tasks, refused) = try await resolve()
         // Entries of a list that were left out make the command fail in the end.
         let least = refused > 0 ? ExitStatus.taskFailed : ExitStatus.done
-        if let place = try options.shard?.enter(options.barrel, global, context) {
+        if let place = try options.shard?.enter(options.barrel, context) {
             let total = tasks.count
             let places = global.place.places
             tasks = try tasks.filtered(folder: ScratchFolder.base(context)) { place.shard.contains(places.id(of: $0)) }
-            place.say(tasks.count, of: total, context)
+            place.say(tasks.count, of: total)
             guard !tasks.isEmpty else { return least }
             var transfer = transferRun(tasks, place)
             return max(least, try await transfer.run())
@@ -60,7 +59,7 @@ struct GetCommand: Command {
 
     private func transferRun(_ tasks: TaskSpool, _ place: ShardPlace? = nil) -> TransferRun {
         TransferRun(
-            global: place?.global ?? global, context: context, options: place?.limits(options.run) ?? options.run,
+            context: place?.context ?? context, options: place?.limits(options.run) ?? options.run,
             goal: .added, requests: [], addition: TaskAddition(tasks, barrel: options.barrel, run: true),
             barrels: options.barrel.map { [$0] } ?? [],
             continueCommand: place == nil
@@ -69,10 +68,10 @@ struct GetCommand: Command {
 
     private func detach(_ addition: TaskAddition) async throws -> Int32 {
         _ = try options.run.openLog(context)
-        var answers = AddedAnswers(global, context, keepsIDs: true)
+        var answers = AddedAnswers(context, keepsIDs: true)
         try await answers.add(addition, own: options.run.own, options.run.configure(global))
         guard answers.failure == nil else { return answers.end(then: "") }
-        try Detach.start(answers.ids, options.run, global, context)
+        try Detach.start(answers.ids, options.run, context)
         return answers.end(then: "in the background; watch with: \(global.suggested("fk watch"))")
     }
 }
@@ -80,7 +79,6 @@ struct GetCommand: Command {
 /// `fk run` and `fk barrel run`
 struct RunCommand: Command {
     let options: RunCommandOptions
-    let global: GlobalOptions
     let context: CommandContext
 
     func run() async throws -> Int32 {
@@ -90,7 +88,7 @@ struct RunCommand: Command {
             let reader = try global.openReader()
             for name in options.barrels where !reader.workPath.hasBarrel(name) { _ = try reader.barrelIDs(name) }
         }
-        if !options.run.detach, let status = try await options.run.waitForStart(global, context) { return status }
+        if !options.run.detach, let status = try await options.run.waitForStart(context) { return status }
         if let shard = options.shard { return try await runShard(shard, of: options.barrels[0]) }
         for name in options.barrels {
             guard let plan = try ShardPlan.read(name, in: WorkPath(global.workPath)) else { continue }
@@ -118,7 +116,7 @@ struct RunCommand: Command {
             let reader = try global.openReader()
             let targets = self.targets(try options.barrels.map { try reader.barrelIDs($0).ids }, reader)
             _ = try options.run.openLog(context)
-            try Detach.start(targets, options.run, global, context)
+            try Detach.start(targets, options.run, context)
             if !global.quiet, !global.json {
                 context.errors.writeLine("Running in the background; watch with: \(global.suggested("fk watch"))")
             }
@@ -135,9 +133,9 @@ struct RunCommand: Command {
     private func runShard(_ shard: ShardOptions, of name: String) async throws -> Int32 {
         let reader = try global.openReader()
         let (barrel, members) = try reader.barrelIDs(name)
-        let place = try shard.enter(name, global, context)
+        let place = try shard.enter(name, context)
         let ids = members.filter(place.shard.contains)
-        place.say(ids.count, of: members.count, context)
+        place.say(ids.count, of: members.count)
         guard !ids.isEmpty else { return ExitStatus.done }
         // What the list's own work path has finished or suspended stays as it is there.
         let tasks = TaskSpool(folder: try ScratchFolder.base(context), shared: barrel.options.options ?? TaskOptions())
@@ -150,7 +148,7 @@ struct RunCommand: Command {
             }
         }
         var transfer = TransferRun(
-            global: place.global, context: context, options: place.limits(options.run), goal: .tasks(targets),
+            context: place.context, options: place.limits(options.run), goal: .tasks(targets),
             requests: [
                 EngineMessage(.createBarrel(name: name, options: barrel.options)), EngineMessage(.run(.barrel(name))),
             ],
@@ -185,14 +183,14 @@ struct RunCommand: Command {
         continueCommand: String, needsAll: Bool = true
     ) async throws -> Int32 {
         var transfer = TransferRun(
-            global: global, context: context, options: options.run, goal: goal, requests: requests, barrels: barrels,
+            context: context, options: options.run, goal: goal, requests: requests, barrels: barrels,
             continueCommand: continueCommand, needsAll: needsAll)
         return try await transfer.run()
     }
 
     private func detachAll() throws -> Int32 {
         _ = try options.run.openLog(context)
-        let count = try Detach.startAll(options.run, global, context)
+        let count = try Detach.startAll(options.run, context)
         if !global.quiet, !global.json {
             context.errors.writeLine(
                 "\(Formatting.count(count, "task")) in the background; watch with: \(global.suggested("fk watch"))"

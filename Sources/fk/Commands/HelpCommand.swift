@@ -4,13 +4,12 @@ import FKMiddleware
 /// `fk help [command]` and `-h`.
 struct HelpCommand: Command {
     let topic: [String]
-    let global: GlobalOptions
     let context: CommandContext
 
     /// Creates the command for a topic, which is empty for the overview.
     ///
     /// - Throws: `UsageError` if there is no such command.
-    init(topic: [String], global: GlobalOptions, context: CommandContext) throws {
+    init(topic: [String], context: CommandContext) throws {
         let topic = CommandTable.resolvingAlias(topic)
         let known = CommandTable.commands(under: topic)
         guard !known.isEmpty else {
@@ -21,7 +20,6 @@ struct HelpCommand: Command {
                     + (guess.map { " Did you mean '\($0)'?" } ?? ""))
         }
         self.topic = topic
-        self.global = global
         self.context = context
     }
 

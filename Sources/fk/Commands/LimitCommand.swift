@@ -12,7 +12,6 @@ struct LimitCommand: Command {
 
     let action: Action
     let barrel: String?
-    let global: GlobalOptions
     let context: CommandContext
 
     static let spec = CommandSpec(
@@ -29,9 +28,7 @@ struct LimitCommand: Command {
             .init("fk limit none -b photos", "lift the limit of a barrel"),
         ],
         make: { arguments, context in
-            try LimitCommand(
-                action: action(arguments), barrel: arguments["barrel"].map { try BarrelArgument.check($0, arguments) },
-                global: GlobalOptions(arguments, context), context: context)
+            try LimitCommand(action: action(arguments), barrel: arguments.barrel(), context: context)
         })
 
     private static func action(_ arguments: ParsedArguments) throws -> Action {
@@ -43,9 +40,9 @@ struct LimitCommand: Command {
     }
 
     func run() async throws -> Int32 {
-        let answers = Answers(global, context)
+        let answers = Answers(context)
         guard case .set(let rate) = action else { return answers.limits(try await report(answers), of: barrel) }
-        return answers.status(of: try await perform(.limit(rate: rate, barrel: barrel), answers))
+        return try await answers.answer(EngineMessage(.limit(rate: rate, barrel: barrel)))
     }
 
     /// The limits of a running engine, because only it knows those of other commands; else the stored ones.
@@ -55,7 +52,7 @@ struct LimitCommand: Command {
         guard workPath.exists else { return try LimitsReport(stored: workPath) }
         try workPath.open(create: false)
         if EngineLock.isHeld(workPath) {
-            switch try await perform(.limits, answers) {
+            switch try await answers.perform(EngineMessage(.limits)) {
             case .limits(let report): return report
             case .failed(let error): throw error
             case .added, .verbs, .done, .count: break
@@ -63,33 +60,6 @@ struct LimitCommand: Command {
         }
         return try LimitsReport(stored: workPath)
     }
-
-    private func perform(_ request: some EngineRequest, _ answers: Answers) async throws -> EngineReply {
-        let client = EngineClient.reportingSilence(global.configure, context)
-        let (reply, problems) = try await client.perform(request)
-        answers.warn(problems)
-        return reply
-    }
-}
-
-/// The document of `fk limit --json`. Rates are bytes per second; null is no limit.
-private struct LimitsDocument: Encodable {
-    struct Command: Encodable {
-        @OrNull var rate: Int64?
-        @OrNull var jobs: Int?
-        let tasks: Int
-    }
-
-    @OrNull var rate: Int64?
-    @OrNull var configured: Int64?
-    let barrels: [BarrelLimitDocument]
-    let commands: [Command]
-}
-
-/// The document of `fk limit -b NAME --json`.
-private struct BarrelLimitDocument: Encodable {
-    let name: String
-    @OrNull var rate: Int64?
 }
 
 extension Answers {
@@ -97,9 +67,7 @@ extension Answers {
     func limits(_ report: LimitsReport, of barrel: String? = nil) -> Int32 {
         if let barrel {
             let rate = report.barrels.first { $0.name.isExactly(barrel) }?.rate
-            return show(
-                [line("barrel \(barrel)", rate)],
-                BarrelLimitDocument(name: barrel, rate: rate))
+            return show([line("barrel \(barrel)", rate)], Self.document(barrel, rate))
         }
         var lines = [line("all tasks", report.rate)]
         if let rate = report.configured { lines.append(line("all tasks, set by the application", rate)) }
@@ -108,15 +76,23 @@ extension Answers {
             let jobs = command.jobs.map { ", \($0) at once" } ?? ""
             return line("\(Formatting.count(command.tasks, "task")) of a running command", command.rate) + jobs
         }
+        let commands = report.commands.map { command in
+            JSON.members(["jobs": JSON(command.jobs), "rate": JSON(command.rate), "tasks": JSON(command.tasks)])
+        }
         return show(
             lines,
-            LimitsDocument(
-                rate: report.rate, configured: report.configured,
-                barrels: report.barrels.map { BarrelLimitDocument(name: $0.name, rate: $0.rate) },
-                commands: report.commands.map { .init(rate: $0.rate, jobs: $0.jobs, tasks: $0.tasks) }))
+            .members([
+                "barrels": .array(report.barrels.map { Self.document($0.name, $0.rate) }),
+                "commands": .array(commands), "configured": JSON(report.configured), "rate": JSON(report.rate),
+            ]))
     }
 
-    private func show(_ lines: [String], _ document: some Encodable) -> Int32 {
+    /// The limit of a barrel in bytes per second; null is no limit.
+    private static func document(_ barrel: String, _ rate: Int64?) -> JSON {
+        .members(["name": .string(barrel), "rate": JSON(rate)])
+    }
+
+    private func show(_ lines: [String], _ document: JSON) -> Int32 {
         if global.json {
             JSONOutput(context.output).document(document)
         } else {

@@ -4,7 +4,6 @@ import Foundation
 
 /// `fk metrics`: numbers about the work path for Prometheus.
 struct MetricsCommand: Command {
-    let global: GlobalOptions
     let context: CommandContext
 
     static let spec = CommandSpec(
@@ -18,14 +17,14 @@ struct MetricsCommand: Command {
             .init("fk metrics > /var/lib/node_exporter/fk.prom.new", "then rename it to fk.prom"),
             .init("fk metrics --json", "the same numbers as one document"),
         ],
-        make: { try MetricsCommand(global: GlobalOptions($0, $1), context: $1) })
+        make: { MetricsCommand(context: $1) })
 
     func run() async throws -> Int32 {
         let workPath = global.place
         var metrics = Metrics()
         if workPath.exists {
             try workPath.open(create: false)
-            let answers = Answers(global, context)
+            let answers = Answers(context)
             let reader = try StoreReader(withShardsOf: workPath)
             metrics.engineRuns = reader.isEngineRunning
             metrics.barrels = try reader.barrelNames().count
@@ -39,7 +38,7 @@ struct MetricsCommand: Command {
                 }, problem: { answers.warn([$0.description]) })
         }
         if global.json {
-            JSONOutput(context.output).document(metrics)
+            JSONOutput(context.output).document(metrics.document)
         } else {
             context.output.write(metrics.text)
         }
@@ -47,8 +46,8 @@ struct MetricsCommand: Command {
     }
 }
 
-/// Sums over the tasks of a work path. Also the document of `fk metrics --json`.
-struct Metrics: Encodable, Sendable {
+/// Sums over the tasks of a work path.
+struct Metrics: Sendable {
     private(set) var tasks = Dictionary(uniqueKeysWithValues: DownloadState.allCases.map { ($0.rawValue, 0) })
     /// Failed tasks by error code. Codes of middlewares count as `other`, so that the number of series is bounded.
     private(set) var errors: [String: Int] = [:]
@@ -60,12 +59,20 @@ struct Metrics: Encodable, Sendable {
     private(set) var hostsPaused = 0
     var barrels = 0
     var engineRuns = false
-    @OrNull var rateLimit: Int64? = nil
+    var rateLimit: Int64?
     private var pausedHosts: Set<String> = []
 
-    private enum CodingKeys: String, CodingKey {
-        case tasks, errors, receivedBytes, expectedBytes, unknownLengths, bytesPerSecond, retries, hostsPaused, barrels
-        case engineRuns, rateLimit
+    /// The document of `fk metrics --json`.
+    var document: JSON {
+        func counts(_ counts: [String: Int]) -> JSON {
+            .object(counts.sorted { $0.key < $1.key }.map { JSON.Member($0.key, JSON($0.value)) })
+        }
+        return .members([
+            "barrels": JSON(barrels), "bytesPerSecond": .integer(bytesPerSecond), "engineRuns": .bool(engineRuns),
+            "errors": counts(errors), "expectedBytes": .integer(expectedBytes), "hostsPaused": JSON(hostsPaused),
+            "rateLimit": JSON(rateLimit), "receivedBytes": .integer(receivedBytes), "retries": JSON(retries),
+            "tasks": counts(tasks), "unknownLengths": JSON(unknownLengths),
+        ])
     }
 
     /// Counts a task.

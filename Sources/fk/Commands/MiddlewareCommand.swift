@@ -12,17 +12,16 @@ struct MiddlewareCommand: Command {
     }
 
     let action: Action
-    let global: GlobalOptions
     let context: CommandContext
 
     func run() async throws -> Int32 {
         switch action {
         case .list: return list(try programs())
         case .add(let program):
-            let status = try await perform(.addProgram(program))
+            let status = try await Answers(context).answer(EngineMessage(.addProgram(program)))
             if status == ExitStatus.done { warn(about: program) }
             return status
-        case .remove(let name): return try await perform(.removeProgram(name: name))
+        case .remove(let name): return try await Answers(context).answer(EngineMessage(.removeProgram(name: name)))
         case .test(let name, let url): return try await test(name, url)
         }
     }
@@ -32,14 +31,6 @@ struct MiddlewareCommand: Command {
         guard workPath.exists else { return ProgramList() }
         try workPath.open(create: false)
         return try ProgramList(in: workPath)
-    }
-
-    private func perform(_ request: some EngineRequest) async throws -> Int32 {
-        let client = EngineClient.reportingSilence(global.configure, context)
-        let (reply, problems) = try await client.perform(request)
-        let answers = Answers(global, context)
-        answers.warn(problems)
-        return answers.status(of: reply)
     }
 
     /// The program may come later, so a missing one is no error.
@@ -53,7 +44,16 @@ struct MiddlewareCommand: Command {
 
     private func list(_ list: ProgramList) -> Int32 {
         if global.json {
-            JSONOutput(context.output).document(list.programs.map(ProgramDocument.init))
+            let documents = list.programs.map { program in
+                // The time limit is in seconds, and the program has its arguments.
+                JSON.members([
+                    "barrel": JSON(program.barrel), "directory": .string(program.directory),
+                    "name": .string(program.name), "priority": JSON(program.priority),
+                    "program": JSON(program.arguments),
+                    "stage": .string(program.stage.rawValue), "timeLimit": JSON(program.timeLimit.inSeconds),
+                ])
+            }
+            JSONOutput(context.output).document(.array(documents))
             return ExitStatus.done
         }
         guard !list.programs.isEmpty else {
@@ -71,7 +71,7 @@ struct MiddlewareCommand: Command {
                 .init(program.arguments.map(Paths.shellWord).joined(separator: " ")),
             ])
         }
-        table.write(global, context)
+        table.write(context)
         return ExitStatus.done
     }
 
@@ -115,7 +115,13 @@ struct MiddlewareCommand: Command {
 
     private func show(_ trial: ProgramTrial, of program: MiddlewareProgram) -> Int32 {
         if global.json {
-            JSONOutput(context.output).document(TrialDocument(program, trial))
+            let headers = trial.headers.sorted { $0.key < $1.key }.map { JSON.Member($0.key, JSON($0.value)) }
+            JSONOutput(context.output).document(
+                .members([
+                    "headers": .object(headers), "name": .string(program.name), "path": JSON(trial.path),
+                    "reason": JSON(trial.reason), "result": .string(trial.result.rawValue),
+                    "stage": .string(program.stage.rawValue), "url": JSON(trial.url),
+                ]))
         } else {
             for line in Self.lines(trial, program.name) { context.output.writeLine(Escaping.visible(line)) }
         }
@@ -136,49 +142,5 @@ struct MiddlewareCommand: Command {
         case .reject: return ["\(name) refuses: \(reason)"]
         case .broken: return ["\(name) \(reason)"]
         }
-    }
-}
-
-/// An element of `fk middleware list --json`.
-private struct ProgramDocument: Encodable {
-    let name: String
-    let stage: String
-    let priority: Int
-    @OrNull var barrel: String?
-    /// In seconds.
-    let timeLimit: Double
-    /// The program and its arguments.
-    let program: [String]
-    let directory: String
-
-    init(_ program: MiddlewareProgram) {
-        name = program.name
-        stage = program.stage.rawValue
-        priority = program.priority
-        timeLimit = program.timeLimit.inSeconds
-        self.program = program.arguments
-        directory = program.directory
-        barrel = program.barrel
-    }
-}
-
-/// The document of `fk middleware test --json`.
-private struct TrialDocument: Encodable {
-    let name: String
-    let stage: String
-    let result: String
-    @OrNull var reason: String?
-    @OrNull var url: String?
-    let headers: [String: Int?]
-    @OrNull var path: String?
-
-    init(_ program: MiddlewareProgram, _ trial: ProgramTrial) {
-        name = program.name
-        stage = program.stage.rawValue
-        result = trial.result.rawValue
-        headers = trial.headers
-        reason = trial.reason
-        url = trial.url
-        path = trial.path
     }
 }

@@ -9,7 +9,7 @@ enum MiddlewareCommands {
     static let list = CommandSpec(
         path: ["middleware", "list"], summary: "list the programs that check and change downloads",
         examples: [.init("fk middleware list", "one program a line, in the order in which they were added")],
-        make: { MiddlewareCommand(action: .list, global: try GlobalOptions($0, $1), context: $1) })
+        make: { MiddlewareCommand(action: .list, context: $1) })
 
     static let add = CommandSpec(
         path: ["middleware", "add"], summary: "add a program that checks or changes downloads",
@@ -46,18 +46,14 @@ enum MiddlewareCommands {
                 "check each finished file of a barrel"),
         ], usesSettings: false,
         make: { arguments, context in
-            try MiddlewareCommand(
-                action: .add(program(arguments, context)), global: GlobalOptions(arguments, context), context: context)
+            try MiddlewareCommand(action: .add(program(arguments, context)), context: context)
         })
 
     static let remove = CommandSpec(
         path: ["middleware", "remove"], summary: "remove a program from the middlewares",
         operands: [OperandSpec("name", "the program's name, see fk middleware list")],
         examples: [.init("fk middleware remove sign", "requests are not signed any more")],
-        make: {
-            MiddlewareCommand(
-                action: .remove($0.operands[0]), global: try GlobalOptions($0, $1), context: $1)
-        })
+        make: { MiddlewareCommand(action: .remove($0.operands[0]), context: $1) })
 
     static let test = CommandSpec(
         path: ["middleware", "test"], summary: "run a program once and show what it decides",
@@ -74,7 +70,7 @@ enum MiddlewareCommands {
         make: {
             MiddlewareCommand(
                 action: .test($0.operands[0], url: try URLNormalizer.normalize($0.operands[1])),
-                global: try GlobalOptions($0, $1), context: $1)
+                context: $1)
         })
 
     private static func program(_ arguments: ParsedArguments, _ context: CommandContext) throws -> MiddlewareProgram {
@@ -82,7 +78,7 @@ enum MiddlewareCommands {
         guard let stage = try arguments.choice("stage", "--stage", of: MiddlewareProgram.Stage.self) else {
             throw arguments.error("--stage is missing: give request, head, download, response or failure.")
         }
-        let barrel = try arguments["barrel"].map { try BarrelArgument.check($0, arguments) }
+        let barrel = try arguments.barrel()
         let priority = try arguments.integer("priority", "--priority", in: 1...1_000_000)
         let limit = try arguments.seconds("time-limit", "--time-limit", in: 1...3_600)
         var words = arguments.operands

@@ -13,7 +13,6 @@ struct ProvenanceCommand: Command {
     let output: String?
     /// The absolute path of the key that signs; nil for none.
     let key: String?
-    let global: GlobalOptions
     let context: CommandContext
 
     /// Names the schema of the predicate, Docs/provenance.schema.json.
@@ -53,9 +52,9 @@ struct ProvenanceCommand: Command {
                 try arguments[option].map { try Paths.absolute($0, from: context.workingDirectory) }
             }
             return try ProvenanceCommand(
-                barrel: arguments["barrel"].map { try BarrelArgument.check($0, arguments) },
+                barrel: arguments.barrel(),
                 tasks: arguments.operands.map(TaskReference.init), output: path("output"), key: path("sign"),
-                global: GlobalOptions(arguments, context), context: context)
+                context: context)
         })
 
     func run() async throws -> Int32 {
@@ -65,19 +64,6 @@ struct ProvenanceCommand: Command {
     }
 
     // MARK: The statement
-
-    /// The facts about the barrel in the predicate.
-    private struct Group: Encodable {
-        let name: String
-        let origin: String?
-        let commit: String?
-        let signedBy: String?
-    }
-
-    private struct Subject: Encodable {
-        let name: String
-        let digest: [String: String]
-    }
 
     private func write(_ reader: StoreReader, to output: OutputStream) throws -> Int32 {
         let chosen = try tasks.flatMap { try $0.records(reader) }
@@ -113,9 +99,11 @@ struct ProvenanceCommand: Command {
             others += records.count { $0.state != .complete }
             let complete = records.filter { $0.state == .complete }
             let texts = Parallel.map(complete) { record -> (subject: [UInt8], file: [UInt8])? in
-                let file = ProvenanceDocument(record, name: base.name(of: CommonFolder.place(of: record)))
-                return file.sha256.map {
-                    (JSONOutput.encode(Subject(name: file.name, digest: ["sha256": $0])), JSONOutput.encode(file))
+                let name = base.name(of: CommonFolder.place(of: record))
+                let file = ProvenanceDocument(record, name: name)
+                return file.sha256.map { sha256 in
+                    let subject = JSON.members(["digest": .texts(["sha256": sha256]), "name": .string(name)])
+                    return (subject.bytes, file.json.bytes)
                 }
             }
             for (record, text) in zip(complete, texts) {
@@ -130,9 +118,12 @@ struct ProvenanceCommand: Command {
         output.write("\n],\"predicate\":{\"fk\":\"\(Version.text)\",\"created\":\"\(Timestamp.text(Date()))\"")
         if let group {
             let options = group.options
-            let facts = Group(
-                name: group.name, origin: options.origin, commit: options.commit, signedBy: options.signedBy)
-            output.write(",\"barrel\":" + String(decoding: JSONOutput.encode(facts), as: UTF8.self))
+            let facts = JSON.members(
+                [
+                    "commit": JSON(options.commit), "name": .string(group.name), "origin": JSON(options.origin),
+                    "signedBy": JSON(options.signedBy),
+                ], omittingNull: true)
+            output.write(",\"barrel\":" + String(decoding: facts.bytes, as: UTF8.self))
         }
         output.write(",\"files\":[")
         try scratch.copy(to: output)

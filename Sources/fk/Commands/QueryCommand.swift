@@ -5,7 +5,6 @@ import Foundation
 /// `fk list`
 struct ListCommand: Command {
     let options: ListOptions
-    let global: GlobalOptions
     let context: CommandContext
 
     func run() async throws -> Int32 {
@@ -26,7 +25,7 @@ struct ListCommand: Command {
             return ExitStatus.done
         }
         guard !records.isEmpty else { return nothing() }
-        var table = TaskTable(global, context)
+        var table = TaskTable(context)
         records.forEach { table.measure($0) }
         table.write(records)
         return ExitStatus.done
@@ -38,7 +37,7 @@ struct ListCommand: Command {
     }
 
     private func records(_ reader: StoreReader) throws -> RecordList {
-        let answers = Answers(global, context)
+        let answers = Answers(context)
         var warned: Set<String> = []
         let warn: (DownloadError) -> Void = { if warned.insert($0.fullText).inserted { answers.warn([$0.fullText]) } }
         guard let name = options.query.barrel else { return try RecordList(reader, options.query, problem: warn) }
@@ -53,14 +52,15 @@ struct ListCommand: Command {
 
 /// `fk info`
 struct InfoCommand: Command {
-    let options: InfoOptions
-    let global: GlobalOptions
+    let reference: TaskReference
+    /// True prints the record as it is stored.
+    let raw: Bool
     let context: CommandContext
 
     func run() async throws -> Int32 {
         let reader = try global.openQuery()
-        let records = try options.reference.records(reader)
-        if options.raw {
+        let records = try reference.records(reader)
+        if raw {
             for record in records {
                 let document = try InfoFile.rawPayload(reader.home(of: record.id).infoPath(record.id))
                 JSONOutput(context.output).line(json: Array(document.utf8))
@@ -90,13 +90,12 @@ struct InfoCommand: Command {
 
 /// `fk why`: shows why a task is not running, and its history.
 struct WhyCommand: Command {
-    let options: InfoOptions
-    let global: GlobalOptions
+    let reference: TaskReference
     let context: CommandContext
 
     func run() async throws -> Int32 {
         let reader = try global.openQuery()
-        var records = try options.reference.records(reader)
+        var records = try reference.records(reader)
         let running = records.filter { $0.state == .action }.map(\.id)
         var limits: [TaskID: Bottleneck] = [:]
         for (home, ids) in Dictionary(grouping: running, by: reader.home) {
@@ -111,12 +110,8 @@ struct WhyCommand: Command {
             return (record: record, reason: reason + (limit.map { ", limited by \($0.text)" } ?? ""), limit: limit)
         }
         if global.json {
-            let documents = answers.map { WhyDocument($0.record, reason: $0.reason, $0.limit) }
-            if documents.count == 1 {
-                JSONOutput(context.output).document(documents[0])
-            } else {
-                JSONOutput(context.output).array(documents, JSONOutput.encode)
-            }
+            let documents = answers.map { Self.document($0.record, $0.reason, $0.limit) }
+            JSONOutput(context.output).document(documents.count == 1 ? documents[0] : .array(documents))
             return ExitStatus.done
         }
         for (record, reason, _) in answers {
@@ -138,37 +133,20 @@ extension WhyCommand {
         if case .limits(let report)? = try? await client.perform(.limits).0 { limits = report }
         return try await EngineProbe(reader: StoreReader(home), pid: pid, limits: limits).measure(ids)
     }
-}
 
-/// The document of `fk why --json`.
-private struct WhyDocument: Encodable {
-    struct Line: Encodable {
-        let time: String
-        let by: String
-        let what: String
-    }
-
-    let id: String
-    let url: String
-    let state: String
-    let reason: String
-    /// What limits a running task: `limit`, `middleware`, `processor`, `disk`, `server`, `network` or `unknown`.
-    @OrNull var limitedBy: String?
-    @OrNull var waiting: WaitingDocument?
-    @OrNull var error: ErrorDocument?
-    let history: [Line]
-
-    init(_ record: TaskRecord, reason: String, _ limit: Bottleneck?) {
-        limitedBy = limit?.kind.rawValue
-        id = record.id.hex
-        url = URLMasking.mask(record.task.url)
-        state = record.state.rawValue
-        self.reason = reason
-        waiting = record.waiting.map(WaitingDocument.init)
-        error = record.error.map(ErrorDocument.init)
-        history = record.history.map {
-            Line(time: Timestamp.text($0.time), by: $0.by, what: $0.what)
+    /// The document of `fk why --json`. `limitedBy` is what limits a running task: `limit`, `middleware`, `processor`, `disk`,
+    /// `server`, `network` or `unknown`.
+    private static func document(_ record: TaskRecord, _ reason: String, _ limit: Bottleneck?) -> JSON {
+        let history = record.history.map { line in
+            JSON.members([
+                "by": .string(line.by), "time": .string(Timestamp.text(line.time)), "what": .string(line.what),
+            ])
         }
+        return .members([
+            "error": record.error?.document ?? .null, "history": .array(history), "id": .string(record.id.hex),
+            "limitedBy": JSON(limit?.kind.rawValue), "reason": .string(reason), "state": .string(record.state.rawValue),
+            "url": .string(URLMasking.mask(record.task.url)), "waiting": record.waiting?.document ?? .null,
+        ])
     }
 }
 

@@ -7,13 +7,13 @@ enum QueryCommands {
     static let list = CommandSpec(
         path: ["list"], aliases: ["ls", "status"], summary: "list tasks", options: ListOptions.specs,
         examples: [.init("fk list --state failed", "the failed tasks")],
-        make: { try ListCommand(options: ListOptions($0, $1), global: GlobalOptions($0, $1), context: $1) })
+        make: { try ListCommand(options: ListOptions($0, $1), context: $1) })
 
     static let info = CommandSpec(
         path: ["info"], summary: "show all details of a task", operands: [TaskReference.operand],
         options: [.flag("raw", nil, "print the record as it is stored")],
         examples: [.init("fk info https://example.com/a.iso", "path, size, attempts and times")],
-        make: { try InfoCommand(options: InfoOptions($0, $1), global: GlobalOptions($0, $1), context: $1) })
+        make: { InfoCommand(reference: TaskReference($0.operands[0]), raw: $0.has("raw"), context: $1) })
 
     static let why = CommandSpec(
         path: ["why"], summary: "explain why a task does not run, or runs no faster",
@@ -23,7 +23,7 @@ enum QueryCommands {
         ],
         operands: [TaskReference.operand],
         examples: [.init("fk why https://example.com/a.iso", "the reason and the attempts")],
-        make: { try WhyCommand(options: InfoOptions($0, $1), global: GlobalOptions($0, $1), context: $1) })
+        make: { WhyCommand(reference: TaskReference($0.operands[0]), context: $1) })
 
     static let watch = CommandSpec(
         path: ["watch"], summary: "watch and steer all tasks on the full screen",
@@ -34,5 +34,5 @@ enum QueryCommands {
             "Into a pipe it prints one table and ends; with --json an event a line until Ctrl-C.",
         ],
         examples: [.init("fk watch", "in a second terminal")],
-        make: { try WatchCommand(barrel: nil, global: GlobalOptions($0, $1), context: $1) })
+        make: { WatchCommand(barrel: nil, context: $1) })
 }

@@ -48,7 +48,7 @@ struct RPCCommand: Command {
     let context: CommandContext
 
     private static func words(_ arguments: ParsedArguments, _ context: CommandContext) throws -> [String] {
-        let global = try GlobalOptions(arguments, context)
+        let global = context.global
         let run = try RunOptions(arguments, context)
         var words = ["--work-path", global.workPath]
         func add(_ name: String, _ value: String?) { if let value { words += ["--\(name)", value] } }
@@ -69,17 +69,7 @@ struct RPCCommand: Command {
         add("cert", try path("cert"))
         add("key", try path("key"))
         for (name, folder) in global.configure.bases { add("base", "\(name)=\(folder.path)") }
-        add("jobs", run.jobs.map { String($0) })
-        switch run.connections {
-        case .automatic: add("connections", "auto")
-        case .fixed(let count): add("connections", String(count))
-        case nil: break
-        }
-        add("limit-rate", run.rateLimit.map { String($0) })
-        add("min-free", run.minFree.map { String($0) })
-        add("parts-folder", run.partsFolder)
-        add("durability", run.durability?.rawValue)
-        add("transport", run.transport?.rawValue)
+        words += run.words
         for flag in ["no-secret", "plain", "json", "quiet"] where arguments.has(flag) { words.append("--\(flag)") }
         return words
     }

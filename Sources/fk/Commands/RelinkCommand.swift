@@ -7,7 +7,6 @@ import Foundation
 struct RelinkCommand: Command {
     let reference: TaskReference
     let address: String
-    let global: GlobalOptions
     let context: CommandContext
 
     static let spec = CommandSpec(
@@ -31,18 +30,12 @@ struct RelinkCommand: Command {
             if let reason = InputURL.fault(in: address) {
                 throw arguments.error("Not a URL to download: \(reason).")
             }
-            return try RelinkCommand(
-                reference: TaskReference(arguments.operands[0]), address: address,
-                global: GlobalOptions(arguments, context), context: context)
+            return RelinkCommand(reference: TaskReference(arguments.operands[0]), address: address, context: context)
         })
 
     func run() async throws -> Int32 {
         // Tasks with several folders may have different files.
         let id = try reference.only(try global.openReader()).id
-        let client = EngineClient.reportingSilence(global.configure, context)
-        let (reply, problems) = try await client.perform(.relink(id, to: address))
-        let answers = Answers(global, context)
-        answers.warn(problems)
-        return answers.status(of: reply)
+        return try await Answers(context).answer(EngineMessage(.relink(id, to: address)))
     }
 }

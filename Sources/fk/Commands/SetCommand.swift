@@ -15,7 +15,6 @@ struct SetCommand: Command {
     let reference: TaskReference
     let attributes: [String: String?]
     let place: Place?
-    let global: GlobalOptions
     let context: CommandContext
 
     static let spec = CommandSpec(
@@ -41,7 +40,7 @@ struct SetCommand: Command {
             return try SetCommand(
                 reference: TaskReference(arguments.operands[0]),
                 attributes: Attribute.pairs(arguments.operands.dropFirst(), "", arguments), place: place(arguments),
-                global: GlobalOptions(arguments, context), context: context)
+                context: context)
         })
 
     private static func place(_ arguments: ParsedArguments) throws -> Place? {
@@ -59,8 +58,7 @@ struct SetCommand: Command {
     }
 
     func run() async throws -> Int32 {
-        let client = EngineClient.reportingSilence(global.configure, context)
-        let answers = Answers(global, context)
+        let answers = Answers(context)
         var requests: [EngineMessage] = []
         if !attributes.isEmpty {
             requests = try reference.selectors(in: global).map { EngineMessage(.setAttributes($0, attributes)) }
@@ -68,14 +66,11 @@ struct SetCommand: Command {
         if let place { requests.append(EngineMessage(.change(try changes(to: place)))) }
         var status = ExitStatus.done
         for request in requests {
-            let (reply, problems) = try await client.perform(request)
-            answers.warn(problems)
+            var reply = try await answers.perform(request)
             if case .count(let count) = reply {
-                let note = "attributes of \(Formatting.count(count, "task")) changed"
-                status = max(status, answers.status(of: .done(note: note)))
-            } else {
-                status = max(status, answers.status(of: reply))
+                reply = .done(note: "attributes of \(Formatting.count(count, "task")) changed")
             }
+            status = max(status, answers.status(of: reply))
         }
         return status
     }

@@ -9,7 +9,7 @@ enum ToolCommands {
     static let configShow = CommandSpec(
         path: ["config", "show"], summary: "show the saved settings",
         examples: [.init("fk config show", "one setting a line")],
-        make: { try ConfigCommand(action: .show, global: GlobalOptions($0, $1), context: $1) })
+        make: { ConfigCommand(action: .show, context: $1) })
 
     static let configSet = CommandSpec(
         path: ["config", "set"], summary: "save a setting; an empty value removes it",
@@ -32,8 +32,7 @@ enum ToolCommands {
             if let name = Settings.baseName(arguments.operands[0]) {
                 let folder = value.isEmpty ? nil : try Paths.absolute(value, from: context.workingDirectory)
                 if let fault = Places.fault(name, folder ?? "/-") { throw arguments.error("key: \(fault).") }
-                return try ConfigCommand(
-                    action: .setBase(name, folder: folder), global: GlobalOptions(arguments, context), context: context)
+                return try ConfigCommand(action: .setBase(name, folder: folder), context: context)
             }
             let key = try arguments.parseChoice(arguments.operands[0], "key", of: Settings.Key.self)
             if !value.isEmpty {
@@ -41,14 +40,13 @@ enum ToolCommands {
                 if key.isPath { value = try Paths.absolute(value, from: context.workingDirectory) }
                 if key == .cacert { value = try CertificateFile.check(value, arguments, context) }
             }
-            return try ConfigCommand(
-                action: .set(key, value), global: GlobalOptions(arguments, context), context: context)
+            return try ConfigCommand(action: .set(key, value), context: context)
         })
 
     static let configPath = CommandSpec(
         path: ["config", "path"], summary: "print the path of the file with the settings",
         examples: [.init("fk config path", "by default ~/.local/state/fk/config")],
-        make: { try ConfigCommand(action: .path, global: GlobalOptions($0, $1), context: $1) })
+        make: { ConfigCommand(action: .path, context: $1) })
 
     static let completions = CommandSpec(
         path: ["completions"], summary: "print a completion script for a shell",
@@ -69,14 +67,14 @@ enum ToolCommands {
         make: { arguments, context in
             try CompletionsCommand(
                 topic: arguments.parseChoice(arguments.operands[0], "topic", of: CompletionTopic.self),
-                global: GlobalOptions(arguments, context), context: context)
+                context: context)
         })
 
     static let manual = CommandSpec(
         path: ["man"], summary: "print the manual page fk(1)",
         discussion: ["The output is mdoc source, which man and mandoc display. 'make install' installs it."],
         examples: [.init("fk man | mandoc -a", "read it without an installed copy")],
-        make: { _, context in ManualCommand(output: context.output) })
+        make: { ManualCommand(context: $1) })
 
     static let demo = CommandSpec(
         path: ["demo"], summary: "demonstrate an interrupted and resumed download on this machine",
@@ -85,13 +83,11 @@ enum ToolCommands {
                 + "halfway, resumes it, and compares the digest of every file. Needs no network."
         ],
         options: DemoOptions.specs, examples: [.init("fk demo", "takes about ten seconds")], usesSettings: false,
-        make: { try DemoCommand(options: DemoOptions($0, $1), global: GlobalOptions($0, $1), context: $1) })
+        make: { try DemoCommand(options: DemoOptions($0, $1), context: $1) })
 
     static let help = CommandSpec(
         path: ["help"], summary: "show help for a command",
         operands: [OperandSpec("command", "the words of a command, such as 'barrel create'", 0, nil)],
         examples: [.init("fk help barrel create", "the options of fk barrel create")],
-        make: { arguments, context in
-            try HelpCommand(topic: arguments.operands, global: GlobalOptions(arguments, context), context: context)
-        })
+        make: { arguments, context in try HelpCommand(topic: arguments.operands, context: context) })
 }

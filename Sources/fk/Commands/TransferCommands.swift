@@ -16,12 +16,12 @@ enum TransferCommands {
             .init("fk get -d isos -j4 -i list.txt", "the URLs of a list into the folder isos, four files at once"),
             .init("fk get --checksum sha-256=2cf2… https://example.com/a.iso", "fail if the digest differs"),
         ],
-        make: { try GetCommand(options: GetOptions($0, $1), global: GlobalOptions($0, $1), context: $1) })
+        make: { try GetCommand(options: GetOptions($0, $1), context: $1) })
 
     static let run = CommandSpec(
         path: ["run"], summary: "run everything that is waiting",
         discussion: ["Ends when no task is left that can run. It does not wait for suspended tasks."],
         options: RunOptions.specs,
         examples: [.init("fk run --limit-rate 2M", "everything that waits, together at most 2 MiB a second")],
-        make: { try RunCommand(options: RunCommandOptions($0, $1), global: GlobalOptions($0, $1), context: $1) })
+        make: { try RunCommand(options: RunCommandOptions($0, $1), context: $1) })
 }

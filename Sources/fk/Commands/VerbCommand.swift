@@ -9,7 +9,6 @@ struct VerbCommand: Command {
     let isConfirmed: Bool
     /// The options of a run that follows; nil for none.
     var runs: RunOptions?
-    let global: GlobalOptions
     let context: CommandContext
 
     func run() async throws -> Int32 {
@@ -21,7 +20,7 @@ struct VerbCommand: Command {
         let client = EngineClient.reportingSilence(global.configure, context)
         var forAll = true
         if case .tasks = targets { forAll = false }
-        let answers = Locked(VerbAnswers(global, context, forAll: forAll))
+        let answers = Locked(VerbAnswers(context, forAll: forAll))
         let ids = selectors.compactMap { if case .id(let id) = $0.kind { id } else { nil } }
         if ids.count > 1, ids.count == selectors.count {
             // One request, because another process takes its time for each.
@@ -53,7 +52,7 @@ struct VerbCommand: Command {
             return ExitStatus.done
         }
         var transfer = TransferRun(
-            global: global, context: context, options: options, goal: .tasks(ids),
+            context: context, options: options, goal: .tasks(ids),
             requests: ids.map { EngineMessage(.verb(verb, .id($0))) } + ids.map { EngineMessage(.run(.id($0))) },
             continueCommand: global.suggested("fk run"))
         return try await transfer.run()
@@ -118,7 +117,7 @@ enum VerbTargets: Sendable {
     /// - Parameter takesTransient: true takes `transient` where none is given. The default is false.
     /// - Throws: `UsageError` unless exactly one kind of target is given.
     init(_ arguments: ParsedArguments, orTransient takesTransient: Bool = false) throws {
-        let barrel = try arguments["barrel"].map { try BarrelArgument.check($0, arguments) }
+        let barrel = try arguments.barrel()
         let state = try arguments.state()
         let given = [
             arguments.operands.isEmpty ? nil : "tasks",

@@ -40,9 +40,7 @@ enum VerbCommands {
         operands: [TaskReference.operands(1)],
         examples: [.init("fk toggle \(file)", "suspend a download; again to resume it")],
         make: { arguments, context in
-            try ToggleCommand(
-                references: arguments.operands.map(TaskReference.init),
-                global: GlobalOptions(arguments, context), context: context)
+            ToggleCommand(references: arguments.operands.map(TaskReference.init), context: context)
         })
 
     /// What a verb deletes, for the help.
@@ -86,7 +84,7 @@ enum VerbCommands {
                     verb: verb, targets: VerbTargets(arguments, orTransient: arguments.has("run")),
                     isConfirmed: arguments.has("yes"),
                     runs: arguments.has("run") ? RunOptions(arguments, context) : nil,
-                    global: GlobalOptions(arguments, context), context: context)
+                    context: context)
             })
     }
 }

@@ -13,7 +13,6 @@ struct VerifyCommand: Command {
     let targets: Targets
     /// The options of the run that repairs; nil without `--repair`.
     let repair: RunOptions?
-    let global: GlobalOptions
     let context: CommandContext
 
     static let spec = CommandSpec(
@@ -38,7 +37,7 @@ struct VerifyCommand: Command {
         make: { arguments, context in
             try VerifyCommand(
                 targets: targets(arguments), repair: arguments.has("repair") ? RunOptions(arguments, context) : nil,
-                global: GlobalOptions(arguments, context), context: context)
+                context: context)
         })
 
     private static func targets(_ arguments: ParsedArguments) throws -> Targets {
@@ -49,7 +48,7 @@ struct VerifyCommand: Command {
                     ? "Nothing to verify was given: name tasks, or give -b NAME or --all."
                     : "Tasks, -b and --all exclude each other.")
         }
-        if let name = arguments["barrel"] { return .barrel(try BarrelArgument.check(name, arguments)) }
+        if let name = try arguments.barrel() { return .barrel(name) }
         if arguments.has("all") { return .all }
         return .tasks(arguments.operands.map(TaskReference.init))
     }
@@ -74,7 +73,7 @@ struct VerifyCommand: Command {
                 names[renewal.id] = file.name
             }
             if global.json {
-                if repair != nil { JSONOutput(context.output).line(VerifiedDocument(file)) }
+                if repair != nil { JSONOutput(context.output).line(file.document) }
                 if array != nil { files.append(file) }
                 if files.count == 256 { write(&files, to: &array) }
             } else if !global.quiet || file.result == .damaged || file.result == .missing {
@@ -116,11 +115,11 @@ struct VerifyCommand: Command {
         var status = ExitStatus.done
         let homes = Dictionary(grouping: renewals) { reader.home(of: $0.id).root }
         for (root, renewals) in homes.sorted(by: { $0.key < $1.key }) {
-            var place = global
-            if root != reader.workPath.root { (place.workPath, place.isWorkPathGiven) = (root, true) }
+            var place = context
+            if root != reader.workPath.root { (place.global.workPath, place.global.isWorkPathGiven) = (root, true) }
             var transfer = TransferRun(
-                global: place, context: context, options: repair, goal: .tasks(renewals.map(\.id)),
-                requests: [EngineMessage(.renew(renewals))], continueCommand: place.suggested("fk run"))
+                context: place, options: repair, goal: .tasks(renewals.map(\.id)),
+                requests: [EngineMessage(.renew(renewals))], continueCommand: place.global.suggested("fk run"))
             status = max(status, try await transfer.run())
             if status > ExitStatus.notFound { break }
         }
@@ -128,7 +127,7 @@ struct VerifyCommand: Command {
     }
 
     private func write(_ files: inout [VerifiedFile], to array: inout JSONArrayOutput?) {
-        array?.write(files) { JSONOutput.encode(VerifiedDocument($0)) }
+        array?.write(files) { $0.document.bytes }
         files = []
     }
 
@@ -154,31 +153,14 @@ extension VerifiedFile {
         let more = damaged.count > 5 ? " and \(damaged.count - 5) more ranges" : ""
         return "\(reason); damaged bytes: \(shown)\(more)"
     }
-}
 
-/// An element of `fk verify --json`.
-private struct VerifiedDocument: Encodable {
-    struct Damage: Encodable {
-        let start: Int64
-        let end: Int64
-    }
-
-    let id: String
-    let url: String
-    let name: String
-    @OrNull var path: String?
-    let result: String
-    /// The offsets of the first damaged byte and after the last one.
-    let damaged: [Damage]
-    let reason: String
-
-    init(_ file: VerifiedFile) {
-        id = file.id.hex
-        url = URLMasking.mask(file.url)
-        name = file.name
-        result = file.result.rawValue
-        damaged = file.damaged.map { Damage(start: $0.lowerBound, end: $0.upperBound) }
-        reason = file.reason
-        path = file.path
+    /// An element of `fk verify --json`. The damaged bytes have the offsets of the first one and after the last one.
+    fileprivate var document: JSON {
+        .members([
+            "damaged": .array(
+                damaged.map { .members(["end": .integer($0.upperBound), "start": .integer($0.lowerBound)]) }),
+            "id": .string(id.hex), "name": .string(name), "path": JSON(path), "reason": .string(reason),
+            "result": .string(result.rawValue), "url": .string(URLMasking.mask(url)),
+        ])
     }
 }

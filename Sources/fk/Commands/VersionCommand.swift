@@ -5,6 +5,6 @@ enum VersionCommand {
     static func text(json: Bool) -> String {
         let library = TransportLibrary.description
         guard json else { return "fk \(Version.text)\n\(library)\n" }
-        return JSONLayout.line(JSONOutput.encode(["version": Version.text, "transport": library]), indent: nil)
+        return JSONLayout.line(JSON.texts(["version": Version.text, "transport": library]).bytes, indent: nil)
     }
 }

@@ -12,7 +12,6 @@ import Foundation
 struct WatchCommand: Command {
     /// nil for the whole work path.
     let barrel: String?
-    let global: GlobalOptions
     let context: CommandContext
 
     private var configure: Configure { global.configure }
@@ -39,7 +38,7 @@ struct WatchCommand: Command {
         if records.isEmpty {
             if !global.quiet { context.errors.writeLine("No tasks.") }
         } else {
-            var table = TaskTable(global, context)
+            var table = TaskTable(context)
             records.forEach { table.measure($0) }
             table.write(records)
         }
@@ -88,8 +87,7 @@ struct WatchCommand: Command {
                 }
             case .start:
                 do {
-                    let count = try Detach.startAll(
-                        try RunOptions(ParsedArguments(command: ["run"]), context), global, context)
+                    let count = try Detach.startAll(try RunOptions(ParsedArguments(command: ["run"]), context), context)
                     screen.post(.answer(.done(note: "\(Formatting.count(count, "task")) started")))
                 } catch {
                     screen.post(
@@ -110,7 +108,7 @@ struct WatchCommand: Command {
     private func follow(members: [TaskID]?) async throws -> Int32 {
         let targets = RunTracker(targets: members.map(Set.init))
         let presenter = RunPresenter(
-            global, context, barrels: barrel.flatMap { members == nil ? nil : [(name: $0, tracker: targets)] } ?? [])
+            context, barrels: barrel.flatMap { members == nil ? nil : [(name: $0, tracker: targets)] } ?? [])
         let following = Following(tracker: targets, isFinite: members != nil)
         let output = context.output
         let isJSON = global.json

@@ -24,7 +24,6 @@ enum CompletionTopic: String, Sendable, CaseIterable {
 /// `fk completions bash|zsh|fish|barrels|tasks|ids`
 struct CompletionsCommand: Command {
     let topic: CompletionTopic
-    let global: GlobalOptions
     let context: CommandContext
 
     /// The most tasks that are offered, the newest ones. Nobody chooses among more.

@@ -5,7 +5,6 @@ import Foundation
 /// `fk demo`: fetches a barrel from a local server, kills the run halfway, continues it, and compares every digest.
 struct DemoCommand: Command {
     let options: DemoOptions
-    let global: GlobalOptions
     let context: CommandContext
 
     /// The default rate of each connection in bytes per second. With four connections the demo takes about five
@@ -21,7 +20,7 @@ struct DemoCommand: Command {
         defer { server.stop() }
         let run = DemoRun(
             workPath: "\(folder)/work", directory: options.directory ?? "\(folder)/files", jobs: options.jobs ?? 4,
-            global: global, context: context)
+            context: context)
         let total = files.reduce(Int64(0)) { $0 + Int64($1.size) }
 
         say("1. A server on 127.0.0.1 offers \(files.count) files, \(Formatting.bytes(total)) in all.")
@@ -52,17 +51,13 @@ struct DemoCommand: Command {
 
     private func table(_ results: [DemoRun.Result]) {
         guard !global.json else {
-            struct Row: Encodable {
-                let name: String
-                let bytes: Int64
-                let sent: Int64
-                let sha256: String
-                let right: Bool
+            let rows = results.map { result in
+                JSON.members([
+                    "bytes": .integer(result.size), "name": .string(result.name), "right": .bool(result.isRight),
+                    "sent": .integer(result.sent), "sha256": .string(result.digest),
+                ])
             }
-            return JSONOutput(context.output).document(
-                results.map {
-                    Row(name: $0.name, bytes: $0.size, sent: $0.sent, sha256: $0.digest, right: $0.isRight)
-                })
+            return JSONOutput(context.output).document(.array(rows))
         }
         guard !global.quiet else { return }
         var table = TableWriter([
@@ -76,7 +71,7 @@ struct DemoCommand: Command {
                 .init(result.isRight ? "right" : "WRONG", result.isRight ? .green : .red),
             ])
         }
-        table.write(global, context)
+        table.write(context)
     }
 }
 
@@ -85,8 +80,8 @@ struct DemoRun: Sendable {
     let workPath: String
     let directory: String
     let jobs: Int
-    let global: GlobalOptions
     let context: CommandContext
+    private var global: GlobalOptions { context.global }
 
     struct Result: Sendable {
         var name: String

@@ -1,12 +1,6 @@
 import FKMiddleware
 import Foundation
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// A small HTTP/1.1 server on 127.0.0.1, only for `fk demo`. It serves computed files with ranges, strong ETags and
 /// keep-alive, uses one thread per connection, and counts the bytes it sends.
 final class DemoServer: Sendable {

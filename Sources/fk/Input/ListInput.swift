@@ -3,12 +3,6 @@ import FKManifests
 import FKMiddleware
 import Foundation
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// A list of files that a command reads: `-i FILE`, or the operand of `barrel import`. A signed one may be a URL.
 ///
 /// The library's parsers (`Manifest`) recognise its form by its content. A folder with `bagit.txt` is a bag, and so is

@@ -1,9 +1,9 @@
 /// `fk man`
 struct ManualCommand: Command {
-    let output: OutputStream
+    let context: CommandContext
 
     func run() async throws -> Int32 {
-        output.write(ManualPage.text)
+        context.output.write(ManualPage.text)
         return ExitStatus.done
     }
 }

@@ -21,7 +21,7 @@ struct GetOptions: Sendable {
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
         let names = arguments.operands.filter(NamedSources.isName)
         let urls = arguments.operands.filter { !NamedSources.isName($0) }
-        barrel = try arguments["barrel"].map { try BarrelArgument.check($0, arguments) }
+        barrel = try arguments.barrel()
         if let name = names.first, barrel == nil {
             throw arguments.error(
                 "\(Escaping.visible(name)) stands for several files: name a barrel for them with -b NAME.")
@@ -46,23 +46,12 @@ struct RunCommandOptions: Sendable {
     var shard: ShardOptions?
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
-        barrels = try arguments.operands.map { try BarrelArgument.check($0, arguments) }
+        barrels = try arguments.operands.map(arguments.barrelName)
         run = try RunOptions(arguments, context)
         shard = try ShardOptions(arguments)
         if shard != nil, barrels.count > 1 {
             throw arguments.error("--shard takes a part of one barrel. Run the barrels one after the other.")
         }
-    }
-}
-
-/// `fk info`, `fk why`
-struct InfoOptions: Sendable {
-    var reference: TaskReference
-    var raw: Bool
-
-    init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
-        reference = TaskReference(arguments.operands[0])
-        raw = arguments.has("raw")
     }
 }
 
@@ -76,7 +65,7 @@ struct BarrelCreateOptions: Sendable {
         + OptionSpec.under(.files, [RunOptions.minFreeSpec])
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
-        name = try BarrelArgument.check(arguments.operands[0], arguments)
+        name = try arguments.namedBarrel()
         input = try TaskInput(
             arguments, urls: Array(arguments.operands.dropFirst()), context: context, needsTask: false)
     }
@@ -115,8 +104,8 @@ struct BarrelAddOptions: Sendable {
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
         self.arguments = arguments
-        name = try BarrelArgument.check(arguments.operands[0], arguments)
-        urls = try BarrelMembers.read(arguments)
+        name = try arguments.namedBarrel()
+        urls = try arguments.memberURLs()
         signature = try SignatureOptions(arguments, context)
         if let path = arguments["input"] {
             list = try ListInput(path, arguments)
@@ -130,7 +119,7 @@ struct BarrelAddOptions: Sendable {
     /// The options of `import <name> FILE`.
     init(importing arguments: ParsedArguments, _ context: CommandContext) throws {
         self.arguments = arguments
-        name = try BarrelArgument.check(arguments.operands[0], arguments)
+        name = try arguments.namedBarrel()
         creates = true
         urls = []
         signature = try SignatureOptions(arguments, context)
@@ -152,52 +141,6 @@ struct BarrelAddOptions: Sendable {
             }
             list = try ListInput(arguments.operands[1], arguments)
         }
-    }
-}
-
-/// `fk barrel remove`
-struct BarrelRemoveOptions: Sendable {
-    var name: String
-    var urls: [String]
-
-    init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
-        name = try BarrelArgument.check(arguments.operands[0], arguments)
-        urls = try BarrelMembers.read(arguments)
-    }
-}
-
-/// `fk barrel show|watch|delete` and the verbs for a barrel.
-struct NamedBarrelOptions: Sendable {
-    var name: String
-    /// True if no confirmation is necessary.
-    var confirmed: Bool
-
-    init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
-        name = try BarrelArgument.check(arguments.operands[0], arguments)
-        confirmed = arguments.has("yes")
-    }
-}
-
-/// `fk barrel export`
-struct BarrelExportOptions: Sendable {
-    enum Format: String, Sendable, CaseIterable {
-        case urls
-        case json
-        case aria2
-        case metalink
-        case sha256sums
-        case lock
-    }
-
-    var name: String
-    var format: Format
-    /// True leaves out complete members.
-    var missing: Bool
-
-    init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
-        name = try BarrelArgument.check(arguments.operands[0], arguments)
-        missing = arguments.has("missing")
-        format = try arguments.choice("format", "--format", of: Format.self) ?? .urls
     }
 }
 
@@ -225,24 +168,28 @@ struct DemoOptions: Sendable {
     }
 }
 
-/// The URLs that follow a barrel's name as operands.
-private enum BarrelMembers {
-    static func read(_ arguments: ParsedArguments) throws -> [String] {
-        try arguments.operands.dropFirst().map { url in
-            if let reason = InputURL.fault(in: url) { throw arguments.error("Not a URL to download: \(reason).") }
+extension ParsedArguments {
+    /// The barrel that the first operand names.
+    func namedBarrel() throws -> String { try barrelName(operands[0]) }
+
+    /// The value of `--barrel`; nil if it was not given.
+    func barrel() throws -> String? { try self["barrel"].map(barrelName) }
+
+    /// The URLs that follow a barrel's name as operands.
+    func memberURLs() throws -> [String] {
+        try operands.dropFirst().map { url in
+            if let reason = InputURL.fault(in: url) { throw error("Not a URL to download: \(reason).") }
             return url
         }
     }
-}
 
-/// Checks the name of a barrel.
-enum BarrelArgument {
-    static func check(_ name: String, _ arguments: ParsedArguments) throws -> String {
+    /// Checks the name of a barrel.
+    func barrelName(_ name: String) throws -> String {
         do {
             try BarrelName.validate(name)
             return name
-        } catch let error as DownloadError {
-            throw arguments.error(error.message)
+        } catch let fault as DownloadError {
+            throw error(fault.message)
         }
     }
 }

@@ -12,13 +12,15 @@ enum ColorChoice: String, Sendable, CaseIterable {
 /// The options of every command.
 struct GlobalOptions: Sendable, Hashable {
     /// The absolute path of the work path.
-    var workPath: String
+    var workPath = ""
     /// True if `--work-path` was given. Suggested commands then contain it as well.
     var isWorkPathGiven = false
     var json = false
     var quiet = false
     var progress = true
     var color = ColorChoice.auto
+
+    init() {}
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
         if let path = arguments["work-path"] {

@@ -32,7 +32,7 @@ struct ListOptions: Sendable {
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
         query = RecordQuery()
         query.states = try arguments.state().map { Set($0.states) }
-        query.barrel = try arguments["barrel"].map { try BarrelArgument.check($0, arguments) }
+        query.barrel = try arguments.barrel()
         query.host = arguments["host"]
         query.text = arguments["text"]
         query.formats = arguments["format"].map { [$0.hasPrefix(".") ? String($0.dropFirst()) : $0] }

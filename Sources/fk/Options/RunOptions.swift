@@ -163,10 +163,10 @@ struct RunOptions: Sendable, Hashable {
     /// Waits for the time of `--at`.
     ///
     /// - Returns: nil at that time, or without `--at`; the exit status if a signal came first.
-    func waitForStart(_ global: GlobalOptions, _ context: CommandContext) async throws -> Int32? {
+    func waitForStart(_ context: CommandContext) async throws -> Int32? {
         guard let start else { return nil }
         // A log that cannot be opened is refused before the wait.
         _ = try openLog(context)
-        return try await StartWait(time: start, global: global, context: context).run()
+        return try await StartWait(time: start, context: context).run()
     }
 }

@@ -3,29 +3,46 @@ import FKMiddleware
 
 /// Shows the engine's reply to a request and turns it into an exit status.
 struct Answers: Sendable {
-    let global: GlobalOptions
     let context: CommandContext
+    var global: GlobalOptions { context.global }
 
-    init(_ global: GlobalOptions, _ context: CommandContext) {
-        self.global = global
+    init(_ context: CommandContext) {
         self.context = context
     }
 
+    /// Performs a request, and writes the problems that occurred beside it.
+    ///
+    /// - Throws: same as `EngineClient.perform`.
+    func perform(_ request: EngineMessage) async throws -> EngineReply {
+        let (reply, problems) = try await EngineClient.reportingSilence(global.configure, context).perform(request)
+        warn(problems)
+        return reply
+    }
+
+    /// Performs a request and shows its reply.
+    ///
+    /// - Returns: the exit status.
+    func answer(_ request: EngineMessage) async throws -> Int32 { status(of: try await perform(request)) }
+
     /// Writes problems that occurred beside the request, such as a quarantined file.
     func warn(_ problems: [String]) {
-        for problem in problems {
-            context.errors.writeLine("fk: warning: \(Escaping.visible(problem))")
-        }
+        problems.forEach(context.warn)
     }
 
     /// Shows any reply.
     func status(of reply: EngineReply) -> Int32 {
         switch reply {
-        case .added(let list): return added(list, then: "start with: \(global.suggested("fk run"))")
-        case .verbs(let results): return verbs(results)
+        case .added:
+            var answers = AddedAnswers(context)
+            answers.take(reply, [])
+            return answers.end(then: "start with: \(global.suggested("fk run"))")
+        case .verbs:
+            var answers = VerbAnswers(context, forAll: false)
+            answers.take(reply, [])
+            return answers.end()
         case .done(let note):
             if global.json {
-                JSONOutput(context.output).line(DoneDocument(note: note))
+                JSONOutput(context.output).line(.members(["done": true, "note": .string(note)]))
             } else {
                 say(note)
             }
@@ -40,22 +57,6 @@ struct Answers: Sendable {
         }
     }
 
-    /// Shows the result of added tasks.
-    func added(_ list: [EngineReply.Added], then next: String) -> Int32 {
-        var answers = AddedAnswers(global, context)
-        answers.take(.added(list), [])
-        return answers.end(then: next)
-    }
-
-    /// Shows the results of a verb, one line per task. A verb that does not apply is reported but is not a failure.
-    ///
-    /// - Parameter forAll: true if the verb was given to all tasks: only those that it changed have a line.
-    func verbs(_ results: [VerbResult], forAll: Bool = false) -> Int32 {
-        var answers = VerbAnswers(global, context, forAll: forAll)
-        answers.take(.verbs(results), [])
-        return answers.end()
-    }
-
     /// Writes a line of the result, unless the output is quiet.
     func say(_ text: String) {
         if !global.quiet { context.output.writeLine(Escaping.visible(text)) }
@@ -66,16 +67,11 @@ struct Answers: Sendable {
     }
 }
 
-private struct DoneDocument: Encodable {
-    let done = true
-    let note: String
-}
-
 /// Shows the results of a verb that come in portions: some lines, or a JSON array of all of them.
 struct VerbAnswers {
     private let answers: Answers
     private let forAll: Bool
-    private var array: JSONArrayOutput?
+    private var array: JSONArrayOutput
     /// The first results that are shown.
     private var shown: [VerbResult] = []
     private var shownCount = 0
@@ -89,8 +85,9 @@ struct VerbAnswers {
     private static let fewLines = 20
 
     /// - Parameter forAll: true shows only the tasks that changed.
-    init(_ global: GlobalOptions, _ context: CommandContext, forAll: Bool) {
-        answers = Answers(global, context)
+    init(_ context: CommandContext, forAll: Bool) {
+        answers = Answers(context)
+        array = JSONOutput(context.output).beginArray(isIndented: false)
         self.forAll = forAll
     }
 
@@ -103,8 +100,7 @@ struct VerbAnswers {
         count += results.count
         changed += results.count(where: \.applied)
         if answers.global.json {
-            if array == nil { array = JSONOutput(answers.context.output).beginArray(isIndented: false) }
-            array?.write(results) { JSONOutput.encode(VerbDocument($0)) }
+            array.write(results) { $0.document.bytes }
         }
         for result in results where !forAll || result.applied {
             shownCount += 1
@@ -116,12 +112,9 @@ struct VerbAnswers {
     ///
     /// - Returns: the exit status.
     func end() -> Int32 {
-        array?.end()
+        if answers.global.json, failure == nil || !array.isEmpty { array.end() }
         if let failure { return answers.status(of: failure) }
-        if answers.global.json {
-            if array == nil { JSONOutput(answers.context.output).beginArray(isIndented: false).end() }
-            return ExitStatus.done
-        }
+        if answers.global.json { return ExitStatus.done }
         if count == 0 { answers.say("There are no tasks.") }
         for result in shown.prefix(shownCount > Self.maxLines ? Self.fewLines : Self.maxLines) {
             answers.say("\(result.id.short)  \(URLMasking.mask(result.url))  \(result.note)")
@@ -141,7 +134,7 @@ struct VerbAnswers {
 /// Shows the replies to a list of tasks that is added in portions: counts, or a JSON array of all tasks.
 struct AddedAnswers {
     private let answers: Answers
-    private var array: JSONArrayOutput?
+    private var array: JSONArrayOutput
     private var new = 0
     private var known = 0
     private var failed = 0
@@ -152,8 +145,9 @@ struct AddedAnswers {
     private let keepsIDs: Bool
 
     /// - Parameter keepsIDs: true collects `ids`; the default is false.
-    init(_ global: GlobalOptions, _ context: CommandContext, keepsIDs: Bool = false) {
-        answers = Answers(global, context)
+    init(_ context: CommandContext, keepsIDs: Bool = false) {
+        answers = Answers(context)
+        array = JSONOutput(context.output).beginArray(isIndented: false)
         self.keepsIDs = keepsIDs
     }
 
@@ -176,8 +170,7 @@ struct AddedAnswers {
             return
         }
         if answers.global.json {
-            if array == nil { array = JSONOutput(answers.context.output).beginArray(isIndented: false) }
-            array?.write(list) { JSONOutput.encode(AddedDocument($0)) }
+            array.write(list) { $0.document.bytes }
         }
         for added in list {
             if let error = added.error {
@@ -195,11 +188,9 @@ struct AddedAnswers {
     /// - Parameter next: what to do next.
     /// - Returns: the exit status.
     func end(then next: String) -> Int32 {
-        array?.end()
+        if answers.global.json, failure == nil || !array.isEmpty { array.end() }
         if let failure { return answers.status(of: .failed(failure)) }
-        if answers.global.json {
-            if array == nil { JSONOutput(answers.context.output).beginArray(isIndented: false).end() }
-        } else {
+        if !answers.global.json {
             var parts = ["\(new) added"]
             if known > 0 { parts.append("\(known) known already") }
             if failed > 0 { parts.append("\(failed) failed") }
@@ -209,36 +200,21 @@ struct AddedAnswers {
     }
 }
 
-private struct AddedDocument: Encodable {
-    let id: String
-    let state: String
-    let new: Bool
-    @OrNull var error: ErrorDocument?
-
-    init(_ added: EngineReply.Added) {
-        id = added.id.hex
-        state = added.state.rawValue
-        new = added.isNew
-        error = added.error.map(ErrorDocument.init)
+extension EngineReply.Added {
+    fileprivate var document: JSON {
+        .members([
+            "error": error?.document ?? .null, "id": .string(id.hex), "new": .bool(isNew),
+            "state": .string(state.rawValue),
+        ])
     }
 }
 
-private struct VerbDocument: Encodable {
-    let id: String
-    let url: String
-    let verb: String
-    let before: String
-    let after: String
-    let applied: Bool
-    let note: String
-
-    init(_ result: VerbResult) {
-        id = result.id.hex
-        url = URLMasking.mask(result.url)
-        verb = result.verb.rawValue
-        before = result.before.rawValue
-        after = result.after.rawValue
-        applied = result.applied
-        note = result.note
+extension VerbResult {
+    fileprivate var document: JSON {
+        .members([
+            "after": .string(after.rawValue), "applied": .bool(applied), "before": .string(before.rawValue),
+            "id": .string(id.hex), "note": .string(note), "url": .string(URLMasking.mask(url)),
+            "verb": .string(verb.rawValue),
+        ])
     }
 }

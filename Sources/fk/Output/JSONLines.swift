@@ -26,9 +26,9 @@ enum RunEvent: Sendable {
             if info.state == .complete, let path = info.path { text.member("path", path) }
             // While a task runs, its info may have the error of the attempt before.
             if info.state == .error || info.state == .idle, let error = info.error {
-                text.member("error", ErrorDocument(error))
+                text.member("error", json: error.document)
             }
-            if let waiting { text.member("waiting", WaitingDocument(waiting)) }
+            if let waiting { text.member("waiting", json: waiting.document) }
             text.endObject()
             return text.bytes
         case .progress(let id, let url, let bytes, let bytesPerSecond):
@@ -54,7 +54,7 @@ enum RunEvent: Sendable {
             text.member("error", Int64(error))
             text.member("suspend", Int64(suspend))
             text.member("bytes", bytes)
-            text.member("seconds", (seconds * 1000).rounded() / 1000)
+            text.member("seconds", json: JSON((seconds * 1000).rounded() / 1000))
         }
         text.member("time", Timestamp.text(time))
         text.endObject()

@@ -1,27 +1,18 @@
 import FKCore
 
-/// Writes JSON to standard output. Documents are `Encodable` and use the encoder of the store. Lines about tasks, of
-/// which there may be hundreds of thousands, use the writer of the info files, `JSONText`: `JSONEncoder` takes 14 us
-/// for a task, as long as reading its record.
+/// Writes JSON to standard output. Lines about tasks, of which there may be hundreds of thousands, use the writer of the
+/// info files, `JSONText`.
 struct JSONOutput: Sendable {
     let output: OutputStream
 
     init(_ output: OutputStream) { self.output = output }
 
-    /// Encodes a value.
-    ///
-    /// - Parameter value: only texts, flags and finite numbers, which always have a JSON form.
-    static func encode(_ value: some Encodable) -> [UInt8] {
-        guard let json = try? StoreJSON.encode(value) else { preconditionFailure("\(type(of: value)) is not JSON.") }
-        return json
-    }
-
     /// Writes a document over several lines, for scripts and people.
-    func document(_ value: some Encodable) { document(json: Self.encode(value)) }
+    func document(_ value: JSON) { document(json: value.bytes) }
     func document(json: [UInt8]) { output.write(JSONLayout.line(json, indent: 0)) }
 
     /// Writes a document on one line.
-    func line(_ value: some Encodable) { line(json: Self.encode(value)) }
+    func line(_ value: JSON) { line(json: value.bytes) }
     func line(json: [UInt8]) { output.write(JSONLayout.line(json, indent: nil)) }
 
     /// Writes an array and a line end.
@@ -42,19 +33,10 @@ struct JSONOutput: Sendable {
         JSONArrayOutput(output, indent: isIndented ? 0 : nil, after: "\n")
     }
 
-    /// Writes an object with an array as its last member.
-    func document<Element: Sendable>(
-        _ head: some Encodable, _ name: String, _ elements: [Element], _ json: @Sendable (Element) -> [UInt8]
-    ) {
-        var array = beginDocument(head, name)
-        array.write(elements, json)
-        array.end()
-    }
-
     /// Begins an object with an array as its last member, whose elements come a portion at a time.
-    func beginDocument(_ head: some Encodable, _ name: String) -> JSONArrayOutput {
+    func beginDocument(_ head: JSON, _ name: String) -> JSONArrayOutput {
         // Without the line end and the closing bracket.
-        output.write(String(decoding: JSONLayout.text(Self.encode(head), indent: 0).dropLast(2), as: UTF8.self))
+        output.write(String(decoding: JSONLayout.text(head.bytes, indent: 0).dropLast(2), as: UTF8.self))
         output.write(",\n  \"\(name)\": ")
         return JSONArrayOutput(output, indent: 2, after: "\n}\n")
     }
@@ -66,7 +48,7 @@ struct JSONArrayOutput {
     private let output: OutputStream
     private let indent: Int?
     private let after: String
-    private var isEmpty = true
+    private(set) var isEmpty = true
 
     fileprivate init(_ output: OutputStream, indent: Int?, after: String) {
         self.output = output
@@ -97,17 +79,4 @@ struct JSONArrayOutput {
 
     /// Writes the end of the array.
     func end() { output.write((isEmpty ? "[]" : lineStart(indent) + "]") + after) }
-}
-
-/// A member that is null while unknown and never left out, so that scripts find every key in every document.
-@propertyWrapper
-struct OrNull<Value: Encodable & Sendable>: Encodable, Sendable {
-    var wrappedValue: Value?
-
-    init(wrappedValue: Value?) { self.wrappedValue = wrappedValue }
-
-    func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(wrappedValue)
-    }
 }

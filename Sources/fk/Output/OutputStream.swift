@@ -1,10 +1,5 @@
 import FKMiddleware
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
+import Foundation
 
 /// Standard output or standard error. Texts are written whole, one after the other, from any thread.
 ///

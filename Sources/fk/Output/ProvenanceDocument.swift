@@ -3,118 +3,84 @@ import FKMiddleware
 
 /// Where the bytes of a finished file came from: an element of `files` in the predicate of `fk provenance`
 /// (Docs/provenance.schema.json). Secrets of URLs are masked, and unknown members are left out.
-struct ProvenanceDocument: Encodable {
-    /// The bytes of a source.
-    struct Source: Encodable {
-        struct Span: Encodable {
-            let start: Int64
-            let end: Int64
-        }
-        let url: String
-        let ranges: [Span]
-    }
-    /// A digest and who gave it.
-    struct Digest: Encodable {
-        enum Giver: String, Encodable {
-            case list
-            case request
-            case server
-            /// Read from the file for this statement.
-            case fk
-        }
-        let algorithm: String
-        let value: String
-        let by: Giver
+struct ProvenanceDocument {
+    /// The document.
+    let json: JSON
+    /// The SHA-256 of the subject.
+    let sha256: String?
+
+    /// A digest and who gave it. `fk` has read it from the file for this statement.
+    private struct Digest {
+        let checksum: Checksum
+        /// `list`, `request`, `server` or `fk`.
+        let by: String
         /// True if the received bytes were compared with it.
         let compared: Bool
-    }
-    struct List: Encodable {
-        let name: String
-        let signer: String?
-    }
-    /// What the server said of the file.
-    struct Response: Encodable {
-        let url: String
-        let status: Int
-        let httpVersion: String
-        let redirects: Int
-        let etag: String?
-        let lastModified: String?
-        let date: String?
-        let mediaType: String?
-        let contentEncoding: String?
-    }
 
-    let name: String
-    let id: String
-    let url: String
-    let relinkedTo: String?
-    let mirrors: [String]?
-    let offeredMirrors: [String]?
-    let redirects: [String]?
-    let response: Response?
-    let size: Int64?
-    let sources: [Source]?
-    let sourcesAreComplete: Bool
-    let digests: [Digest]
-    let list: List?
-    let signedBy: String?
-    let created: String
-    let started: String?
-    let finished: String?
-    let completedBy: String?
-    let existed: Bool?
-    let insecure: Bool?
+        var isSHA256: Bool { checksum.algorithm == .sha256 && compared }
 
-    /// The SHA-256 of the subject.
-    var sha256: String? { digests.first { $0.algorithm == Checksum.Algorithm.sha256.rawValue && $0.compared }?.value }
+        var json: JSON {
+            .members([
+                "algorithm": .string(checksum.algorithm.rawValue), "by": .string(by), "compared": .bool(compared),
+                "value": .string(checksum.hex),
+            ])
+        }
+    }
 
     /// Describes a finished file. It reads the file if its SHA-256 is not known.
     init(_ record: TaskRecord, name: String) {
-        self.name = name
-        id = record.id.hex
-        url = URLMasking.mask(record.task.url)
-        relinkedTo = record.link.map(URLMasking.mask)
-        mirrors = Self.masked(record.task.mirrors)
-        offeredMirrors = Self.masked(record.offered ?? [])
         let isForeign = record.isForeign == true
-        redirects = isForeign ? nil : record.trace?.via
-        let validator = record.validator
-        response = (isForeign ? nil : record.response).map { head in
-            Response(
-                url: URLMasking.mask(head.url), status: head.status, httpVersion: head.httpVersion,
-                redirects: head.redirects, etag: validator?.etag, lastModified: validator?.lastModified,
-                date: validator?.date, mediaType: head["Content-Type"], contentEncoding: validator?.coding)
-        }
-        size = record.expected
-        sources = Self.sources(record)
-        sourcesAreComplete = sources != nil && record.trace?.isCut != true
-        digests = Self.digests(record)
-        list = record.task.option { $0.list }.map { List(name: $0.name, signer: $0.signer) }
-        signedBy = record.task.option { $0.signature?.key }
-        created = Timestamp.text(record.created)
-        started = record.started.map(Timestamp.text)
-        finished = record.finished.map(Timestamp.text)
-        completedBy = record.completedBy.map { "fk \($0)" }
-        existed = isForeign ? true : nil
-        insecure = record.task.option { $0.insecure } == true ? true : nil
+        let sources = Self.sources(record)
+        let digests = Self.digests(record)
+        let via = isForeign ? nil : record.trace?.via
+        sha256 = digests.first(where: \.isSHA256)?.checksum.hex
+        json = .members(
+            [
+                "completedBy": JSON(record.completedBy.map { "fk \($0)" }),
+                "created": .string(Timestamp.text(record.created)),
+                "digests": .array(digests.map(\.json)), "existed": isForeign ? true : .null,
+                "finished": JSON(record.finished.map(Timestamp.text)), "id": .string(record.id.hex),
+                "insecure": record.task.option { $0.insecure } == true ? true : .null,
+                "list": record.task.option { $0.list }?.document ?? .null, "mirrors": Self.masked(record.task.mirrors),
+                "name": .string(name), "offeredMirrors": Self.masked(record.offered ?? []),
+                "redirects": via.map { JSON($0) } ?? .null, "relinkedTo": JSON(record.link.map(URLMasking.mask)),
+                "response": isForeign ? .null : Self.response(record),
+                "signedBy": JSON(record.task.option { $0.signature?.key }), "size": JSON(record.expected),
+                "sources": sources ?? .null, "sourcesAreComplete": .bool(sources != nil && record.trace?.isCut != true),
+                "started": JSON(record.started.map(Timestamp.text)), "url": .string(URLMasking.mask(record.task.url)),
+            ], omittingNull: true)
     }
 
-    private static func masked(_ urls: [String]) -> [String]? { urls.isEmpty ? nil : urls.map(URLMasking.mask) }
+    private static func masked(_ urls: [String]) -> JSON { urls.isEmpty ? .null : JSON(urls.map(URLMasking.mask)) }
 
-    /// nil for a file that was there before, and for one of an earlier version with several addresses.
-    private static func sources(_ record: TaskRecord) -> [Source]? {
+    /// What the server said of the file.
+    private static func response(_ record: TaskRecord) -> JSON {
+        guard let head = record.response else { return .null }
+        let validator = record.validator
+        return .members(
+            [
+                "contentEncoding": JSON(validator?.coding), "date": JSON(validator?.date),
+                "etag": JSON(validator?.etag),
+                "httpVersion": .string(head.httpVersion), "lastModified": JSON(validator?.lastModified),
+                "mediaType": JSON(head["Content-Type"]), "redirects": JSON(head.redirects), "status": JSON(head.status),
+                "url": .string(URLMasking.mask(head.url)),
+            ], omittingNull: true)
+    }
+
+    /// The bytes of each source; nil for a file that was there before, and for one of an earlier version with several addresses.
+    private static func sources(_ record: TaskRecord) -> JSON? {
         guard record.isForeign != true, let length = record.expected,
             record.completedBy != nil || record.plan.count == 1
         else { return nil }
         var order: [String] = []
-        var spans: [String: [Source.Span]] = [:]
+        var spans: [String: [JSON]] = [:]
         for run in (record.trace ?? Trace()).runs(length: length) {
             let url = run.source ?? URLMasking.mask(record.task.url)
             if spans[url] == nil { order.append(url) }
-            spans[url, default: []].append(.init(start: run.range.lowerBound, end: run.range.upperBound))
+            spans[url, default: []].append(
+                .members(["end": .integer(run.range.upperBound), "start": .integer(run.range.lowerBound)]))
         }
-        return order.map { Source(url: $0, ranges: spans[$0] ?? []) }
+        return .array(order.map { .members(["ranges": .array(spans[$0] ?? []), "url": .string($0)]) })
     }
 
     private static func digests(_ record: TaskRecord) -> [Digest] {
@@ -124,15 +90,13 @@ struct ProvenanceDocument: Encodable {
         let isReceived = record.trace?.isChanged != true
         let isListed = record.task.option { $0.list } != nil
         var digests: [Digest] = []
-        func add(_ checksum: Checksum?, _ giver: Digest.Giver, _ compared: Bool) {
-            guard let checksum else { return }
-            digests.append(
-                Digest(algorithm: checksum.algorithm.rawValue, value: checksum.hex, by: giver, compared: compared))
+        func add(_ checksum: Checksum?, _ giver: String, _ compared: Bool) {
+            if let checksum { digests.append(Digest(checksum: checksum, by: giver, compared: compared)) }
         }
-        add(given, isListed ? .list : .request, isReceived)
-        add(server, .server, isReceived && given == nil)
-        if !digests.contains(where: { $0.algorithm == Checksum.Algorithm.sha256.rawValue && $0.compared }) {
-            add(record.fileSHA256.flatMap { try? Checksum(.sha256, hex: $0) }, .fk, true)
+        add(given, isListed ? "list" : "request", isReceived)
+        add(server, "server", isReceived && given == nil)
+        if !digests.contains(where: \.isSHA256) {
+            add(record.fileSHA256.flatMap { try? Checksum(.sha256, hex: $0) }, "fk", true)
         }
         return digests
     }

@@ -38,21 +38,20 @@ enum TaskDocument {
         text.beginArray()
         for barrel in record.barrels { text.value(barrel) }
         text.endArray()
-        text.member("error", record.error.map(ErrorDocument.init))
-        text.member("waiting", record.waiting.map(WaitingDocument.init))
+        text.member("error", json: record.error?.document)
+        text.member("waiting", json: record.waiting?.document)
         text.member("directory", record.task.directory)
         if let places { text.member("base", places.base(of: record)?.name) }
         text.member("fileName", record.task.fileName)
         text.member("checksum", record.task.hasOptions ? record.task.options.checksum?.description : nil)
-        text.member("list", record.task.option { $0.list })
+        text.member("list", json: record.task.option { $0.list }?.document)
         text.member("signedBy", record.task.option { $0.signature?.key })
         if let pieces {
             text.key("pieces")
             text.raw(pieces)
         }
         text.member("contentEncoding", record.validator?.coding)
-        text.key("attributes")
-        text.raw(record.task.attributes.isEmpty ? Array("{}".utf8) : JSONOutput.encode(record.task.attributes))
+        text.member("attributes", json: .texts(record.task.attributes))
         text.member("insecure", record.task.hasOptions && record.task.options.insecure ?? false)
         text.member("created", Timestamp.text(record.created))
         text.member("started", record.started.map(Timestamp.text))
@@ -68,60 +67,27 @@ extension Places {
     func base(of record: TaskRecord) -> Base? { (record.path ?? record.task.directory).flatMap(base) }
 }
 
-/// The last error of a task. `reason` explains the message of an HTTP status, if it is known.
-struct ErrorDocument: Encodable {
-    let code: String
-    let message: String
-    @OrNull var reason: String?
-    @OrNull var status: Int?
-    let retryable: Bool
+extension ListOrigin {
+    /// The list that a file came from; its signer only if there is one.
+    var document: JSON { .members(["name": .string(name), "signer": JSON(signer)], omittingNull: true) }
+}
 
-    init(_ error: DownloadError) {
-        code = error.code.rawValue
-        message = error.text
-        reason = error.reason
-        status = error.status
-        retryable = error.isRetryable
+extension DownloadError {
+    /// The last error of a task. `reason` explains the message of an HTTP status, if it is known.
+    var document: JSON {
+        .members([
+            "code": .string(code.rawValue), "message": .string(text), "reason": JSON(reason),
+            "retryable": .bool(isRetryable), "status": JSON(status),
+        ])
     }
 }
 
-/// Why a task waits. `until` is a time, `limit` a number of connections or slots, `policy` a host's limit.
-struct WaitingDocument: Encodable {
-    let reason: String
-    @OrNull var until: String?
-    @OrNull var host: String?
-    @OrNull var limit: Int?
-    @OrNull var policy: String?
-
-    init(_ waiting: Waiting) {
-        reason = waiting.reason.rawValue
-        until = waiting.until.map(Timestamp.text)
-        host = waiting.host
-        limit = waiting.limit
-        policy = waiting.policy
-    }
-}
-
-/// Writes members of an object. nil becomes null.
-extension JSONText {
-    mutating func member(_ name: StaticString, _ value: String?) {
-        key(name)
-        if let value { self.value(value) } else { raw("null") }
-    }
-
-    mutating func member(_ name: StaticString, _ value: Int64?) {
-        key(name)
-        if let value { self.value(value) } else { raw("null") }
-    }
-
-    mutating func member(_ name: StaticString, _ value: Bool?) {
-        key(name)
-        if let value { self.value(value) } else { raw("null") }
-    }
-
-    /// Writes a value that few tasks have. It uses the encoder for documents.
-    mutating func member(_ name: StaticString, _ value: (some Encodable)?) {
-        key(name)
-        if let value { raw(JSONOutput.encode(value)) } else { raw("null") }
+extension Waiting {
+    /// Why a task waits. `until` is a time, `limit` a number of connections or slots, `policy` a host's limit.
+    var document: JSON {
+        .members([
+            "host": JSON(host), "limit": JSON(limit), "policy": JSON(policy), "reason": .string(reason.rawValue),
+            "until": JSON(until.map(Timestamp.text)),
+        ])
     }
 }

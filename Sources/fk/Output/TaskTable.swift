@@ -4,7 +4,6 @@ import FKMiddleware
 /// The table of `list`, `barrel show` and `watch`. It reads the records once for the widths of its columns and once more for
 /// its lines, because the lines of a million tasks take 100 MB.
 struct TaskTable {
-    private let global: GlobalOptions
     private let context: CommandContext
     private var table = TableWriter([
         .init("ID", spare: 1), .init("STATE"), .init("BYTES", alignsRight: true, spare: 2),
@@ -14,8 +13,7 @@ struct TaskTable {
     /// True if a task has failed: then there is a column for the reasons.
     private var hasReasons = false
 
-    init(_ global: GlobalOptions, _ context: CommandContext) {
-        self.global = global
+    init(_ context: CommandContext) {
         self.context = context
     }
 
@@ -29,7 +27,7 @@ struct TaskTable {
     func write(_ records: RecordList) {
         var table = table
         if !hasReasons { table.dropLastColumn() }
-        let layout = table.layout(global, context)
+        let layout = table.layout(context)
         context.output.writeLine(layout.headings)
         let count = hasReasons ? 6 : 5
         records.forEachPortion { portion in
@@ -61,14 +59,14 @@ struct TaskTable {
 }
 
 extension TableWriter {
-    func write(_ global: GlobalOptions, _ context: CommandContext) {
-        let layout = layout(global, context)
+    func write(_ context: CommandContext) {
+        let layout = layout(context)
         context.output.writeLine(layout.headings)
         for row in rows { context.output.writeLine(layout.line(row)) }
     }
 
-    fileprivate func layout(_ global: GlobalOptions, _ context: CommandContext) -> Layout {
-        let terminal = context.outputTerminal(global.color)
+    fileprivate func layout(_ context: CommandContext) -> Layout {
+        let terminal = context.outputTerminal(context.global.color)
         return layout(
             width: terminal.isTerminal ? terminal.size.columns : nil, usesColor: terminal.usesColor,
             usesUnicode: terminal.usesUnicode)

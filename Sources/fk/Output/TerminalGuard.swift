@@ -1,10 +1,5 @@
+import Foundation
 import Synchronization
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
 
 /// Changes a terminal while the program draws on it, and changes it back on every way out.
 ///
@@ -133,7 +128,8 @@ enum TerminalGuard {
         _ = write(guardOutput.load(ordering: .relaxed), buffer, count)
     }
 
-    fileprivate static func catchUnlessIgnored(_ number: Int32, _ handler: @escaping @convention(c) (Int32) -> Void) {
+    /// Installs a handler. A signal that the parent process ignored stays ignored.
+    static func catchUnlessIgnored(_ number: Int32, _ handler: @escaping @convention(c) (Int32) -> Void) {
         let previous = signal(number, handler)
         if unsafeBitCast(previous, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self) { signal(number, SIG_IGN) }
     }

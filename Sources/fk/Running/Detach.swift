@@ -11,9 +11,8 @@ enum Detach {
     /// removes the file.
     static let variable = "FK_RUN_TASKS"
 
-    static func start(_ ids: [TaskID], _ options: RunOptions, _ global: GlobalOptions, _ context: CommandContext) throws
-    {
-        let list = "\(global.workPath)/detached-\(UUID().uuidString)"
+    static func start(_ ids: [TaskID], _ options: RunOptions, _ context: CommandContext) throws {
+        let list = "\(context.global.workPath)/detached-\(UUID().uuidString)"
         var text: [UInt8] = []
         text.reserveCapacity(65 * ids.count)
         for id in ids {
@@ -24,7 +23,9 @@ enum Detach {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: try OwnProgram.path())
         process.arguments =
-            ["run", "--quiet", "--work-path", global.workPath] + options.words
+            ["run", "--quiet", "--work-path", context.global.workPath] + options.words
+            + (options.log.map { ["--log", $0, "--log-level", options.logLevel.rawValue] } ?? [])
+            + (options.start.map { ["--at", Timestamp.seconds($0)] } ?? [])
             + (options.waitsForSuspended(context) ? [] : ["--no-wait"])
         process.environment = context.environment.merging([variable: list]) { $1 }
         process.standardInput = FileHandle.nullDevice
@@ -36,9 +37,9 @@ enum Detach {
     /// Leaves everything that waits to a background process.
     ///
     /// - Returns: the number of tasks.
-    static func startAll(_ options: RunOptions, _ global: GlobalOptions, _ context: CommandContext) throws -> Int {
-        let waiting = try StoreReader(WorkPath(global.workPath)).records { !$0.state.isSettled }
-        try start(waiting.map(\.id), options, global, context)
+    static func startAll(_ options: RunOptions, _ context: CommandContext) throws -> Int {
+        let waiting = try StoreReader(WorkPath(context.global.workPath)).records { !$0.state.isSettled }
+        try start(waiting.map(\.id), options, context)
         return waiting.count
     }
 
@@ -59,20 +60,19 @@ extension RunOptions {
         !noWait && (context.environment[Detach.variable] != nil || context.errorTerminal(.never).isTerminal)
     }
 
-    /// The options as words of a command line.
-    fileprivate var words: [String] {
-        var words: [String] = []
-        if let jobs { words += ["-j", String(jobs)] }
-        switch connections {
-        case .automatic: words += ["-x", "auto"]
-        case .fixed(let count): words += ["-x", String(count)]
-        case nil: break
-        }
-        if let rateLimit { words += ["--limit-rate", String(rateLimit)] }
-        if let durability { words += ["--durability", durability.rawValue] }
-        if let transport { words += ["--transport", transport.rawValue] }
-        if let log { words += ["--log", log, "--log-level", logLevel.rawValue] }
-        if let start { words += ["--at", Timestamp.seconds(start)] }
-        return words
+    /// The options of the downloader as words of a command line, of `fk run` and of `fk-rpc`.
+    var words: [String] {
+        let connections: String? =
+            switch connections {
+            case .automatic: "auto"
+            case .fixed(let count): String(count)
+            case nil: nil
+            }
+        let values: KeyValuePairs<String, String?> = [
+            "jobs": jobs.map { String($0) }, "connections": connections, "limit-rate": rateLimit.map { String($0) },
+            "min-free": minFree.map { String($0) }, "parts-folder": partsFolder, "durability": durability?.rawValue,
+            "transport": transport?.rawValue,
+        ]
+        return values.flatMap { name, value in value.map { ["--\(name)", $0] } ?? [] }
     }
 }

@@ -18,10 +18,10 @@ struct FinishedPaths: Sendable {
     ///   - choice: nil selects paths where standard output is open and not a terminal, unless the run is quiet.
     ///   - isNUL: true ends each path with NUL instead of a line feed.
     /// - Returns: nil if nothing is to be printed.
-    init?(_ choice: Choice?, isNUL: Bool, _ global: GlobalOptions, _ context: CommandContext) {
-        guard !global.json else { return nil }
+    init?(_ choice: Choice?, isNUL: Bool, _ context: CommandContext) {
+        guard !context.global.json else { return nil }
         isTerminal = context.outputTerminal(.never).isTerminal
-        let isDefault = choice == nil && !isTerminal && !global.quiet && ProcessWords.isOpenForWriting(1)
+        let isDefault = choice == nil && !isTerminal && !context.global.quiet && ProcessWords.isOpenForWriting(1)
         guard choice == .path || isDefault else { return nil }
         output = context.output
         end = isNUL ? "\0" : "\n"

@@ -2,12 +2,6 @@ import FKCore
 import FKMiddleware
 import Foundation
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// Reads the key `p` while all that is left of a run is suspended. At other times typed keys stay for the shell.
 final class PauseKeys: Sendable {
     private struct State {

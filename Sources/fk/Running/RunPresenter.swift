@@ -33,8 +33,8 @@ final class RunPresenter: Sendable {
         var lastStatus = Date()
     }
 
-    private let global: GlobalOptions
     private let context: CommandContext
+    private var global: GlobalOptions { context.global }
     private let view: ProgressView
     private let json: JSONLines?
     private let paths: FinishedPaths?
@@ -54,11 +54,11 @@ final class RunPresenter: Sendable {
     ///     has the sums of the run.
     ///   - paths: where paths of finished files go; nil for nowhere.
     init(
-        _ global: GlobalOptions, _ context: CommandContext, barrels: [(name: String, tracker: RunTracker?)] = [],
+        _ context: CommandContext, barrels: [(name: String, tracker: RunTracker?)] = [],
         paths: FinishedPaths? = nil
     ) {
-        self.global = global
         self.context = context
+        let global = context.global
         self.paths = paths
         json = global.json ? JSONLines(output: context.output) : nil
         view = ProgressView(

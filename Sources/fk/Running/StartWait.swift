@@ -5,8 +5,8 @@ import Foundation
 /// Waits for the time of `--at`. It follows the wall clock, so that a computer that was asleep starts at the right time.
 struct StartWait: Sendable {
     let time: Date
-    let global: GlobalOptions
     let context: CommandContext
+    private var global: GlobalOptions { context.global }
 
     /// Waits, and says for what.
     ///

@@ -5,8 +5,8 @@ import Foundation
 
 /// Runs a `RunSession` for a command: shows it, ends it on a signal, and returns the exit status.
 struct TransferRun: Sendable {
-    let global: GlobalOptions
     let context: CommandContext
+    private var global: GlobalOptions { context.global }
     let options: RunOptions
     var goal: RunSession.Goal
     var requests: [EngineMessage]
@@ -26,8 +26,8 @@ struct TransferRun: Sendable {
         let log = try options.openLog(context)
         TransportLibrary.prepare()
         let presenter = RunPresenter(
-            global, context, barrels: try sums(),
-            paths: FinishedPaths(options.print, isNUL: options.endsWithNUL, global, context))
+            context, barrels: try sums(),
+            paths: FinishedPaths(options.print, isNUL: options.endsWithNUL, context))
         let requests = requests
         let note = options.followerNote(goal)
         self.requests = []

@@ -51,8 +51,8 @@ struct ShardOptions: Sendable {
     ///
     /// - Parameter barrel: nil for a list without a barrel.
     /// - Throws: `UsageError` for an impossible shard; `.workPathUnusable` and similar codes.
-    func enter(_ barrel: String?, _ global: GlobalOptions, _ context: CommandContext) throws -> ShardPlace {
-        let root = WorkPath(global.workPath)
+    func enter(_ barrel: String?, _ context: CommandContext) throws -> ShardPlace {
+        let root = WorkPath(context.global.workPath)
         let list = barrel.map { "The barrel \(Escaping.visible($0))" } ?? "The list in \(Escaping.visible(root.root))"
         do {
             // What cannot be right is refused before anything is written.
@@ -68,11 +68,11 @@ struct ShardOptions: Sendable {
             }
             // A shard without files has one as well: then it is known that it ran.
             try root.shard(shard).open(create: true)
-            var own = global
-            own.workPath = root.shard(shard).root
+            var own = context
+            own.global.workPath = root.shard(shard).root
             // Suggested commands have to name it.
-            own.isWorkPathGiven = true
-            return ShardPlace(shard: shard, global: own, dividesLimits: dividesLimits)
+            own.global.isWorkPathGiven = true
+            return ShardPlace(shard: shard, context: own, dividesLimits: dividesLimits)
         } catch let error as ShardError {
             throw arguments.error(error.message)
         }
@@ -82,13 +82,13 @@ struct ShardOptions: Sendable {
 /// The shard of this process and its work path.
 struct ShardPlace: Sendable {
     let shard: Shard
-    /// The options of the command, with the shard's work path.
-    let global: GlobalOptions
+    /// The context of the command, with the shard's work path.
+    let context: CommandContext
     fileprivate let dividesLimits: Bool
 
     /// Says how much of the list this shard has.
-    func say(_ count: Int, of total: Int, _ context: CommandContext) {
-        guard !global.quiet, !global.json else { return }
+    func say(_ count: Int, of total: Int) {
+        guard !context.global.quiet, !context.global.json else { return }
         context.errors.writeLine("Shard \(shard): \(count) of \(Formatting.count(total, "file")).")
     }
 

@@ -1,6 +1,4 @@
-#if canImport(Glibc)
-    import Glibc
-#endif
+import Foundation
 
 /// Settings of the C library's allocator for the whole process. A program may choose them, a library may not.
 enum Allocator {

@@ -1,9 +1,5 @@
 import Foundation
 
-#if canImport(Glibc)
-    import Glibc
-#endif
-
 /// The system's limit on open files and connections of this process.
 enum DescriptorLimit {
     /// More than 256 files at once with all their connections need.

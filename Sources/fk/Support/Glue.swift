@@ -1,19 +1,11 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
+import Foundation
 
 /// System calls whose names clash with Swift's own, or that have to be repeated after a signal.
 enum Glue {
     /// `read`, repeated after EINTR. It returns 0 at the end, and -1 with errno on failure.
     static func read(_ descriptor: Int32, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
         while true {
-            #if canImport(Glibc)
-                let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
-            #else
-                let count = Darwin.read(descriptor, buffer.baseAddress, buffer.count)
-            #endif
+            let count = Foundation.read(descriptor, buffer.baseAddress, buffer.count)
             if count >= 0 || errno != EINTR { return count }
         }
     }
@@ -22,11 +14,7 @@ enum Glue {
     /// failure.
     static func writeAll(_ descriptor: Int32, _ buffer: UnsafeRawBufferPointer) -> Bool {
         putAll(descriptor, buffer) { rest in
-            #if canImport(Glibc)
-                Glibc.write(descriptor, rest.baseAddress, rest.count)
-            #else
-                Darwin.write(descriptor, rest.baseAddress, rest.count)
-            #endif
+            Foundation.write(descriptor, rest.baseAddress, rest.count)
         }
     }
 
@@ -35,9 +23,9 @@ enum Glue {
     static func sendAll(_ socket: Int32, _ buffer: UnsafeRawBufferPointer) -> Bool {
         putAll(socket, buffer) { rest in
             #if canImport(Glibc)
-                Glibc.send(socket, rest.baseAddress, rest.count, Int32(MSG_NOSIGNAL))
+                Foundation.send(socket, rest.baseAddress, rest.count, Int32(MSG_NOSIGNAL))
             #else
-                Darwin.send(socket, rest.baseAddress, rest.count, 0)
+                Foundation.send(socket, rest.baseAddress, rest.count, 0)
             #endif
         }
     }
@@ -71,11 +59,7 @@ enum Glue {
 
     /// `listen`, whose name a type's own method would hide.
     static func listen(_ descriptor: Int32, _ backlog: Int32) -> Int32 {
-        #if canImport(Glibc)
-            Glibc.listen(descriptor, backlog)
-        #else
-            Darwin.listen(descriptor, backlog)
-        #endif
+        Foundation.listen(descriptor, backlog)
     }
 
     /// Makes a socket send small responses without delay, and disables SIGPIPE where that is an option of the socket.

@@ -1,12 +1,6 @@
 import FKMiddleware
 import Foundation
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// Turns typed paths into unique absolute paths, because a task is identified by them.
 enum Paths {
     /// The absolute path without `.`, `..`, doubled or trailing slashes.

@@ -1,10 +1,5 @@
 import FKMiddleware
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
+import Foundation
 
 /// The arguments and streams that the system passes to the process.
 enum ProcessWords {

@@ -1,12 +1,6 @@
 import Foundation
 import Synchronization
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// Turns SIGINT, SIGTERM and SIGHUP into a call on an ordinary thread, where everything is allowed.
 ///
 /// The signal handler only counts and writes one byte to a pipe, which the thread reads. The second signal ends the
@@ -46,7 +40,7 @@ final class SignalTrap: Sendable {
         thread.name = "fk.signals"
         thread.stackSize = 256 << 10
         thread.start()
-        for number in signals { Self.catchUnlessIgnored(number) }
+        for number in signals { TerminalGuard.catchUnlessIgnored(number, signalCaught) }
     }
 
     /// Seconds from SIGTERM to the end of the process.
@@ -57,11 +51,6 @@ final class SignalTrap: Sendable {
     static func ignoreWriteSignals() {
         signal(SIGPIPE, SIG_IGN)
         signal(SIGXFSZ, SIG_IGN)
-    }
-
-    private static func catchUnlessIgnored(_ number: Int32) {
-        let previous = signal(number, signalCaught)
-        if unsafeBitCast(previous, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self) { signal(number, SIG_IGN) }
     }
 }
 

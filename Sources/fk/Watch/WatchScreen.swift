@@ -2,12 +2,6 @@ import FKCore
 import FKMiddleware
 import Foundation
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// The full screen of `fk watch`: reads keys, applies events to a `WatchModel`, writes the differences between two frames, and
 /// performs the model's effects. All of it happens on one thread.
 final class WatchScreen: Sendable {

@@ -2,12 +2,6 @@ import FKCore
 import FKMiddleware
 import Foundation
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// Looks from outside at the process that runs tasks. Other systems than Linux tell the rates alone.
 struct EngineProbe {
     let reader: StoreReader

@@ -1,9 +1,5 @@
 import Foundation
 
-#if canImport(Glibc)
-    import Glibc
-#endif
-
 /// The TCP connections of a process with the figures of the system (`TCP_INFO`), asked for over netlink. Only Linux has it.
 enum SocketTable {
     typealias Connection = Bottleneck.Measures.Connection

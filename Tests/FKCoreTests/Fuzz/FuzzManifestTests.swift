@@ -148,7 +148,7 @@ import Testing
                 var entry = Manifest.Entry(
                     name: name, sources: [.init("http://h/\(index)?a=1&b=<x>", priority: 1 + random.below(9))])
                 entry.size = Int64(random.below(100))
-                entry.digests = [ManifestDigest(.sha256, hex: Self.hex)!]
+                entry.digests = [Checksum(listed: .sha256, hex: Self.hex)!]
                 manifest.entries.append(entry)
             }
             for output in Manifest.Output.allCases {

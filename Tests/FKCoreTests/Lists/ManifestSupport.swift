@@ -27,7 +27,7 @@ extension Manifest {
 
 /// Digests that are none of anything, one for each digit.
 enum SampleDigest {
-    static func hex(_ algorithm: ManifestDigest.Algorithm, _ digit: Character = "a") -> String {
+    static func hex(_ algorithm: Checksum.Algorithm, _ digit: Character = "a") -> String {
         String(repeating: digit, count: algorithm.byteCount * 2)
     }
     static let sha256 = hex(.sha256)

@@ -34,7 +34,7 @@ import Testing
         #expect(manifest.form == .aria2)
         let entry = manifest.entries[0]
         #expect(entry.name == "sub/a.bin" && entry.directory == "/data")
-        #expect(entry.digests == [ManifestDigest(.sha256, hex: SampleDigest.sha256)])
+        #expect(try entry.digests == [Checksum(.sha256, hex: SampleDigest.sha256)])
         #expect(entry.headers == [.init("X-A", "1"), .init("Referer", "http://h/a"), .init("User-Agent", "me/1")])
         #expect(
             entry.options.map(\.name) == [

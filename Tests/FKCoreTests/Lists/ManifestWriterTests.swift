@@ -10,13 +10,13 @@ import Testing
             sources: [.init("https://h/a?x=1&y=2", priority: 1, location: "de"), .init("http://m/a")])
         a.size = 5
         a.digests = [
-            ManifestDigest(.sha256, hex: SampleDigest.sha256)!, ManifestDigest(.md5, hex: SampleDigest.hex(.md5))!,
+            Checksum(listed: .sha256, hex: SampleDigest.sha256)!, Checksum(listed: .md5, hex: SampleDigest.hex(.md5))!,
         ]
         a.pieces = [.init(length: 2, algorithm: .sha256, bytes: [UInt8](repeating: 0xab, count: 96))]
         var b = Manifest.Entry(name: "a ü.bin", sources: [.init("https://h/b")])
-        b.digests = [ManifestDigest(.sha256, hex: SampleDigest.hex(.sha256, "c"))!]
+        b.digests = [Checksum(listed: .sha256, hex: SampleDigest.hex(.sha256, "c"))!]
         var c = Manifest.Entry(name: "c", sources: [.init("https://h/c")])
-        c.digests = [ManifestDigest(.gitBlob, hex: SampleDigest.hex(.gitBlob))!]
+        c.digests = [Checksum(listed: .gitBlob, hex: SampleDigest.hex(.gitBlob))!]
         var manifest = Manifest(
             form: .json, entries: [a, b, c, .init(name: "local"), .init(sources: [.init("http://h/unnamed")])])
         manifest.facts.barrel = "m"
@@ -40,7 +40,7 @@ import Testing
                 == (output == .sha256sums
                     ? ["a ü.bin", "b/a <&\">\\x\ny.bin"] : ["a ü.bin", "b/a <&\">\\x\ny.bin", "c"]))
         let a = try #require(named.first { $0.name?.hasPrefix("b/") == true })
-        #expect(a.digests.first == ManifestDigest(.sha256, hex: SampleDigest.sha256))
+        #expect(try a.digests.first == Checksum(.sha256, hex: SampleDigest.sha256))
         if output != .sha256sums {
             #expect(a.sources.map(\.url) == ["https://h/a?x=1&y=2", "http://m/a"] && a.size == 5)
             #expect(a.digests.count == 2 && a.pieces == Self.manifest().entries[0].pieces)
@@ -104,7 +104,7 @@ import Testing
         for name in ["a", "b c", "d\\e", "f\ng", "-h", "*i", "ü", "s/t"] {
             let file = try folder.write(Array("bytes of \(name)".utf8), to: name)
             var entry = Manifest.Entry(name: name)
-            entry.digests = [ManifestDigest(.sha256, hex: try Digester.hex(ofFile: file, .sha256))!]
+            entry.digests = [try Checksum(.sha256, hex: Digester.hex(ofFile: file, .sha256))]
             manifest.entries.append(entry)
         }
         try folder.write(manifest.written(as: .sha256sums).bytes, to: "sums.list")

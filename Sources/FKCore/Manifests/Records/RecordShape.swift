@@ -73,7 +73,7 @@ enum RecordShape: String, CaseIterable {
         }
         var entry = try entry(name: name, url, base)
         entry.size = try EntryFields.size(object["size"] ?? object["filesize"])
-        if let checksum = object["checksum"]?.string { entry.digests = [try ManifestDigest(text: checksum)] }
+        if let checksum = object["checksum"]?.string { entry.digests = [try Checksum(text: checksum)] }
         return entry
     }
 
@@ -91,9 +91,9 @@ enum RecordShape: String, CaseIterable {
         var entry = try entry(name: name, base.origin + path, nil)
         entry.size = try EntryFields.size(original == nil ? file["filesize"] : file["originalFileSize"])
         if let sum = file["checksum"]?.object, let value = sum["value"]?.string {
-            entry.digests = [try ManifestDigest(text: "\(sum["type"]?.string ?? "md5"):\(value)")]
+            entry.digests = [try Checksum(text: "\(sum["type"]?.string ?? "md5"):\(value)")]
         } else if let md5 = file["md5"]?.string {
-            entry.digests = [try ManifestDigest(text: "md5:\(md5)")]
+            entry.digests = [try Checksum(text: "md5:\(md5)")]
         }
         return entry
     }
@@ -119,11 +119,11 @@ enum RecordShape: String, CaseIterable {
             entry.size = Int64(number).flatMap { $0 < 0 ? nil : $0 }
         }
         for member in object.members {
-            guard let algorithm = ManifestDigest.Algorithm(name: member.name), let hex = member.value.string else {
+            guard let algorithm = Checksum.Algorithm(listed: member.name), let hex = member.value.string else {
                 continue
             }
-            guard let digest = ManifestDigest(algorithm, hex: hex) else {
-                throw EntryFault("'\(name ?? url)': \(ManifestDigest.fault(in: hex, algorithm))")
+            guard let digest = Checksum(listed: algorithm, hex: hex) else {
+                throw EntryFault("'\(name ?? url)': \(Checksum.fault(in: hex, algorithm))")
             }
             _ = entry.digests.add(digest)
         }

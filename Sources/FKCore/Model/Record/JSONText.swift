@@ -235,3 +235,30 @@ package struct JSONText: ~Copyable {
         end &+= length
     }
 }
+
+/// Members of an object; nil becomes null. Names are ASCII without characters that JSON escapes.
+extension JSONText {
+    /// Writes a text.
+    package mutating func member(_ name: StaticString, _ value: String?) {
+        key(name)
+        if let value { self.value(value) } else { raw("null") }
+    }
+
+    /// Writes a whole number.
+    package mutating func member(_ name: StaticString, _ value: Int64?) {
+        key(name)
+        if let value { self.value(value) } else { raw("null") }
+    }
+
+    /// Writes `true` or `false`.
+    package mutating func member(_ name: StaticString, _ value: Bool?) {
+        key(name)
+        if let value { self.value(value) } else { raw("null") }
+    }
+
+    /// Writes a value that few tasks have.
+    package mutating func member(_ name: StaticString, json value: JSON?) {
+        key(name)
+        if let value { raw(value.bytes) } else { raw("null") }
+    }
+}

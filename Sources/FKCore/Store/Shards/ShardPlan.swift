@@ -1,14 +1,6 @@
 import FKMiddleware
 import Foundation
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
-
 /// How a list is divided, as its first run recorded it. All later runs use the same division: with another count, two
 /// shards could fetch the same file.
 package struct ShardPlan: Sendable, Hashable, Codable {
