@@ -5,10 +5,6 @@
     import FKTransport
     import Foundation
 
-    #if canImport(FoundationNetworking)
-        import FoundationNetworking
-    #endif
-
     /// A model of the service that performs background downloads on Apple's systems, for tests. Each request is a process of its own,
     /// which runs the program `curl` and outlives the application. Finished files stay in a folder until a launch takes them.
     ///

@@ -7,7 +7,7 @@ import Foundation
 /// compares the info files with its last reports. Confined to `SharedEngine`.
 final class Follower {
     let reader: StoreReader
-    private let observers: Observers
+    let observers: Observers
     private var changes: ChangeReader
     /// Changes are missing since the last comparison with the info files.
     private var hasGap = false
@@ -60,7 +60,11 @@ final class Follower {
         refreshBarrels()
         if withProgress { reportProgress() }
         reportBarrels(isPolled: withProgress)
-        for target in followed.keys { endSequences(target) }
+        for target in followed.keys {
+            endInfoSequences(target)
+            endAttemptSequences(target)
+        }
+        listenersChanged()
         if open?.isEmpty == true { observers.waits.endDrained() }
         if open?.hasDrained() == true { observers.queueDrained().forEach { $0() } }
     }
@@ -168,62 +172,14 @@ final class Follower {
     }
 
     private func reportBarrels(isPolled: Bool) {
-        for index in barrels.indices.reversed() {
+        for index in barrels.indices {
             let info = barrels[index].info()
             observers.tell(info, isPolled: isPolled)
-            if info.isOver { end(observers.endSequences(ofBarrel: info.name)) }
-            if !observers.barrels.contains(where: { $0.name.isExactly(info.name) }) { barrels.remove(at: index) }
+            if info.isOver { endBarrelSequences(info.name) }
         }
     }
 
-    // MARK: Registering
-
-    func observe(
-        _ selector: TaskSelector, end: (@Sendable () -> Void)?,
-        _ callback: @escaping @Sendable (DownloadInfo) -> Void
-    ) throws -> UInt64 {
-        let target = try Observers.Target(selector)
-        let listener = Observers.TaskListener(number: observers.number(), callback: callback)
-        observers.add(listener, for: target, end: end)
-        let infos = follow(target)
-        if let info = infos.first { listener.tell(info) }
-        endSequences(target)
-        return listener.number
-    }
-
-    func observeAttempts(
-        _ selector: TaskSelector, end: (@Sendable () -> Void)?,
-        _ callback: @escaping @Sendable (AttemptInfo) -> Void
-    ) throws -> UInt64 {
-        let target = try Observers.Target(selector)
-        let number = observers.number()
-        observers.add(Observers.AttemptListener(number: number, target: target, callback: callback), end: end)
-        follow(target)
-        endSequences(target)
-        return number
-    }
-
-    func observeBarrel(
-        _ name: String, end: (@Sendable () -> Void)?,
-        _ callback: @escaping @Sendable (BarrelInfo) -> Void
-    ) throws -> UInt64 {
-        var barrel = try FollowedBarrel(name, reader)
-        let info = barrel.info()
-        barrels.removeAll { $0.name.isExactly(name) }
-        barrels.append(barrel)
-        let listener = Observers.BarrelListener(number: observers.number(), name: name, callback: callback)
-        observers.add(listener, end: end)
-        listener.tell(info)
-        if info.isOver { self.end(observers.endSequences(ofBarrel: name)) }
-        return listener.number
-    }
-
-    func observeDrained(_ callback: @escaping @Sendable () -> Void) -> UInt64 {
-        let number = observers.number()
-        observers.addDrained(number, callback)
-        if open == nil { countOpen() }
-        return number
-    }
+    // MARK: Following
 
     /// Counts the open tasks. If they cannot be listed, the next look counts them.
     private func countOpen() {
@@ -235,45 +191,9 @@ final class Follower {
         if open == nil { open = OpenTasks(ids) } else { open?.count(ids) }
     }
 
-    @discardableResult
-    private func follow(_ target: Observers.Target) -> [DownloadInfo] {
-        let infos = (try? infos(target.selector)) ?? []
-        var states = followed[target] ?? [:]
-        for info in infos { states[info.id] = info.state }
-        followed[target] = states
-        return infos
-    }
-
-    func stopObserving(_ number: UInt64) {
-        observers.remove(number)
-        for target in followed.keys where !observers.follows(target) { followed[target] = nil }
-    }
-
-    func stopObserving(_ selector: TaskSelector) {
-        switch selector.kind {
-        case .url, .id:
-            guard let target = try? Observers.Target(selector) else { return }
-            end(observers.removeAll(target))
-            followed[target] = nil
-        case .barrel(let name):
-            end(observers.removeBarrel(name))
-            barrels.removeAll { $0.name.isExactly(name) }
-        case .state, .all: break
-        }
-    }
-
     // MARK: Ends
 
     private func end(_ ends: [@Sendable () -> Void]) { ends.forEach { $0() } }
-
-    /// Ends the sequences of a target whose tasks are all over.
-    private func endSequences(_ target: Observers.Target) {
-        guard let states = followed[target] else { return }
-        if states.values.allSatisfy(\.isOver) { end(observers.endInfoSequences(target)) }
-        if states.allSatisfy({ $0.value.isOver && active.attempts[$0.key] == nil }) {
-            end(observers.endAttemptSequences(target))
-        }
-    }
 
     /// Ends all listeners and waits.
     func finish() { end(observers.finish()) }
@@ -300,7 +220,42 @@ final class Follower {
     func endWait(_ number: UInt64) { observers.waits.end(number) }
 }
 
-extension Follower: RecordSource {
+extension Follower: ChangeFeed {
+    func follow(_ target: Observers.Target) -> DownloadInfo? {
+        let infos = (try? infos(target.selector)) ?? []
+        followed[target, default: [:]].merge(infos.map { ($0.id, $0.state) }) { $1 }
+        return infos.first
+    }
+
+    func follow(barrel name: String) throws -> BarrelInfo {
+        var barrel = try FollowedBarrel(name, reader)
+        let info = barrel.info()
+        barrels.removeAll { $0.name.isExactly(name) }
+        barrels.append(barrel)
+        return info
+    }
+
+    func followQueue() { if open == nil { countOpen() } }
+
+    func endInfoSequences(_ target: Observers.Target) {
+        if followed[target]?.values.allSatisfy(\.isOver) == true { end(observers.endInfoSequences(target)) }
+    }
+
+    func endAttemptSequences(_ target: Observers.Target) {
+        guard let states = followed[target],
+            states.allSatisfy({ $0.value.isOver && active.attempts[$0.key] == nil })
+        else { return }
+        end(observers.endAttemptSequences(target))
+    }
+
+    func endBarrelSequences(_ name: String) { end(observers.endSequences(ofBarrel: name)) }
+
+    /// What nobody listens to is no longer read.
+    func listenersChanged() {
+        for target in followed.keys where !observers.follows(target) { followed[target] = nil }
+        barrels.removeAll { barrel in !observers.barrels.contains { $0.name.isExactly(barrel.name) } }
+    }
+
     func infos(_ selector: TaskSelector) throws -> [DownloadInfo] {
         try reader.records(matching: selector).map { measured($0) }
     }

@@ -2,38 +2,10 @@ import FKMiddleware
 
 /// Listeners and waits: `Observers` holds them, and the engine of this process or the follower of another one tells them.
 extension SharedEngine {
-    func observe(
-        _ selector: TaskSelector, end: (@Sendable () -> Void)?, _ callback: @escaping @Sendable (DownloadInfo) -> Void
-    ) async throws -> UInt64 {
+    func listen(_ register: @Sendable (any ChangeFeed) throws -> UInt64) async throws -> UInt64 {
         try checkOpen()
-        if let engine { return try await engine.observe(selector, end: end, callback) }
-        return await announced(try follower.observe(selector, end: end, callback))
-    }
-
-    func observeAttempts(
-        _ selector: TaskSelector, end: (@Sendable () -> Void)?, _ callback: @escaping @Sendable (AttemptInfo) -> Void
-    ) async throws -> UInt64 {
-        try checkOpen()
-        if let engine { return try await engine.observeAttempts(selector, end: end, callback) }
-        return await announced(try follower.observeAttempts(selector, end: end, callback))
-    }
-
-    func observeBarrel(
-        _ name: String, end: (@Sendable () -> Void)?, _ callback: @escaping @Sendable (BarrelInfo) -> Void
-    ) async throws -> UInt64 {
-        try checkOpen()
-        if let engine { return try await engine.observeBarrel(name, end: end, callback) }
-        return await announced(try follower.observeBarrel(name, end: end, callback))
-    }
-
-    func observeDrained(_ callback: @escaping @Sendable () -> Void) async -> UInt64 {
-        guard !isClosed else { return 0 }
-        if let engine { return await engine.observeDrained(callback) }
-        return await announced(follower.observeDrained(callback))
-    }
-
-    /// Begins to follow, and returns when the listener receives every change.
-    private func announced(_ number: UInt64) async -> UInt64 {
+        if let engine { return try await engine.listen(register) }
+        let number = try register(follower)
         follow()
         await announcement?.value
         return number

@@ -17,38 +17,10 @@ extension Engine {
     /// Continues with the listeners that the engine was made with.
     package func adoptListeners() { reporter.adoptListeners() }
 
-    /// Registers a polled callback. If the task is known, the callback is also called immediately.
-    ///
-    /// - Parameter end: for a sequence; called once after the last info, when the task is gone or can no longer run.
-    /// - Returns: the number that `stopObserving(_:)` takes.
-    /// - Throws: `.cancelled` once the engine closes; `.invalidArgument` if the selector names several tasks.
-    package func observe(
-        _ selector: TaskSelector, end: (@Sendable () -> Void)?,
-        _ callback: @escaping @Sendable (DownloadInfo) -> Void
-    ) throws -> UInt64 {
+    /// - Throws: `.cancelled` once the engine closes.
+    package func listen(_ register: @Sendable (any ChangeFeed) throws -> UInt64) throws -> UInt64 {
         try ownership.checkOpen()
-        return try reporter.observe(selector, end: end, callback)
-    }
-
-    /// Registers a polled callback for the sum over a barrel's members.
-    ///
-    /// - Parameter end: for a sequence; called once after the last sum, when no member can run any more.
-    /// - Returns: the number that `stopObserving(_:)` takes.
-    /// - Throws: `.cancelled` once the engine closes; `.notFound` if there is no such barrel.
-    package func observeBarrel(
-        _ name: String, end: (@Sendable () -> Void)?, _ callback: @escaping @Sendable (BarrelInfo) -> Void
-    ) throws -> UInt64 {
-        try ownership.checkOpen()
-        return try reporter.observeBarrel(name, end: end, callback)
-    }
-
-    /// - Parameter end: for a sequence; called once after the last info, when no attempt runs and none follows.
-    package func observeAttempts(
-        _ selector: TaskSelector, end: (@Sendable () -> Void)?,
-        _ callback: @escaping @Sendable (AttemptInfo) -> Void
-    ) throws -> UInt64 {
-        try ownership.checkOpen()
-        return try reporter.observeAttempts(selector, end: end, callback)
+        return try register(reporter)
     }
 
     /// Registers a listener for every change of state of every task. An engine of this process misses no change.
@@ -60,15 +32,8 @@ extension Engine {
         return number
     }
 
-    /// Registers a listener for each time the last open task has settled.
-    package func observeDrained(_ callback: @escaping @Sendable () -> Void) -> UInt64 {
-        let number = reporter.observers.number()
-        reporter.observers.addDrained(number, callback)
-        return number
-    }
-
     /// Removes the listener with this number. Unknown numbers are ignored.
-    package func stopObserving(_ number: UInt64) { reporter.observers.remove(number) }
+    package func stopObserving(_ number: UInt64) { reporter.stopObserving(number) }
 
     /// Removes all listeners of a URL, a task or a barrel. `.all` has no effect.
     package func stopObserving(_ selector: TaskSelector) { reporter.stopObserving(selector) }

@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
+import Foundation
 
 /// Tells public Internet addresses from loopback, private, link-local, shared, multicast and reserved ones (RFC 6890,
 /// RFC 4193, RFC 6598).

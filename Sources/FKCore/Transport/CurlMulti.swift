@@ -2,12 +2,6 @@
     import CLibcurl
     import Foundation
 
-    #if canImport(Glibc)
-        import Glibc
-    #elseif canImport(Musl)
-        import Musl
-    #endif
-
     /// TLS sessions for all handles of a loop.
     final class CurlShare {
         let pointer: UnsafeMutableRawPointer

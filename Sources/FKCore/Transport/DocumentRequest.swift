@@ -1,10 +1,6 @@
 import FKMiddleware
 import Foundation
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// Fetches a small document into memory, such as a list of digests or a page of a hub. Transient failures are retried
 /// as those of a task.
 package struct DocumentRequest: Sendable {

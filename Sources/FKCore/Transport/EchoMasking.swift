@@ -1,10 +1,6 @@
 import FKMiddleware
 import Foundation
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// Masks the secrets of a request in a server's response. Error pages often quote the token, the login or the
 /// signature that the server refused.
 ///

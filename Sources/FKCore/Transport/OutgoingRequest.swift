@@ -1,10 +1,6 @@
 import FKMiddleware
 import Foundation
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// One request of a transfer, the first one or a redirect's, as the underlying library receives it.
 struct OutgoingRequest {
     /// The URL without userinfo and fragment.

@@ -1,8 +1,5 @@
+import FKMiddleware
 import Foundation
-
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
 
 /// What arrives while a handler pauses: bytes, with the refused piece first, and the end. Confined to one thread at a time.
 ///

@@ -1,10 +1,6 @@
 import FKMiddleware
 import Foundation
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 extension URLRequest {
     /// Adds a header field. It keeps a value that cannot be sent, so that the request is refused instead of sent
     /// without it: Foundation's own method silently drops such a value.

@@ -1,10 +1,6 @@
 import FKMiddleware
 import Foundation
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// What a request asks for. Most are a URL alone: Foundation's types are created only on demand, such as for a middleware.
 package enum RequestForm: Sendable {
     /// A GET of a URL as `URLNormalizer` writes it, without fields.

@@ -1,12 +1,6 @@
 #if canImport(CLibcurl)
     import Foundation
 
-    #if canImport(Glibc)
-        import Glibc
-    #elseif canImport(Musl)
-        import Musl
-    #endif
-
     /// The sockets that a thread waits for, with one call of `poll`. Not thread-safe.
     ///
     /// `poll` and not `epoll`: libcurl removes and adds a socket again for each request of a connection, which costs a system

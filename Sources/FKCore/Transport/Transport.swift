@@ -1,10 +1,6 @@
 import FKMiddleware
 import Foundation
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// Transfers bytes from a server to a handler. It knows nothing about tasks, files, retries or resuming.
 ///
 /// ```text

@@ -2,10 +2,6 @@ import Dispatch
 import FKMiddleware
 import Foundation
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// A URL session for successive transfers, whose flow can be stopped.
 ///
 /// The way to stop the flow differs:

@@ -1,10 +1,6 @@
 import FKMiddleware
 import Foundation
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// Checks which transport options URLSession supports.
 enum URLSessionOptions {
     /// The reason to refuse a transfer with these options; nil if they are supported. An unsupported option is

@@ -2,10 +2,6 @@ import Dispatch
 import FKMiddleware
 import Foundation
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// One transfer with all its redirects.
 ///
 /// ```text

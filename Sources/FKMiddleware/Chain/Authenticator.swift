@@ -1,9 +1,5 @@
 import Foundation
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// Adds a credential to requests and renews it when a server refuses it.
 ///
 /// ```swift

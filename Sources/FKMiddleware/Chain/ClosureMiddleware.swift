@@ -1,9 +1,5 @@
 import Foundation
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// What a download middleware that is a closure receives.
 public enum DownloadEvent: Sendable, Hashable {
     /// The task has changed to this state. The error is set only for `.error`.

@@ -1,9 +1,5 @@
 import Foundation
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// The requirements that all three kinds of middleware share.
 ///
 /// The engine calls middlewares from its own executor and from concurrent tasks, never from the main thread. They

@@ -1,9 +1,5 @@
 import Foundation
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// Decides what follows a failed attempt, before the rules for retries do.
 ///
 /// ```swift

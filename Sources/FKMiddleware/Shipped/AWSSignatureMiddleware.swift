@@ -1,9 +1,5 @@
 import Foundation
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// Signs requests with AWS Signature Version 4, for private objects of S3 and compatible servers.
 ///
 /// ```swift

@@ -1,9 +1,5 @@
 import Foundation
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// Sets `Authorization: Bearer <token>` (RFC 6750 section 2.1), and renews the token when a server refuses it.
 ///
 /// ```swift

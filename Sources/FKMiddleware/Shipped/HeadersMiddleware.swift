@@ -1,9 +1,5 @@
 import Foundation
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// Adds header fields to every request and replaces fields of the same name.
 ///
 /// ```swift

@@ -1,9 +1,5 @@
 import Foundation
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// Writes one line for each event of a task: request, state change, progress, end.
 ///
 /// One instance serves all three chains:

@@ -1,9 +1,5 @@
 import Foundation
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// Keys for AWS Signature Version 4. They are never stored.
 public struct AWSCredentials: Sendable, Hashable {
     /// The access key's id.

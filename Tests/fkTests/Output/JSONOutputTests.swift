@@ -65,7 +65,7 @@ import Testing
         record.task.options.insecure = true
         record.barrels = ["one", "two"]
         record.fail(DownloadError(.httpStatus, "The server answered 503.", status: 503, isRetryable: true))
-        record.retry(Waiting(.retry, until: Date(timeIntervalSince1970: 1_700_000_001), host: "a", limit: 2))
+        record.setWaiting(Waiting(.retry, until: Date(timeIntervalSince1970: 1_700_000_001), host: "a", limit: 2))
         record.bytesPerSecond = 5
         let shown = try text { $0.document(json: TaskDocument.json(record)) }
         let hidden = shown.unicodeScalars.filter { $0 != "\n" && Escaping.isHidden($0) }

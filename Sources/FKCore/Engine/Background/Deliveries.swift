@@ -2,10 +2,6 @@ import Dispatch
 import FKMiddleware
 import Foundation
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// Performs requests of an engine by a `FileTransport`: a delivered file is played to the handler as a body, so that everything
 /// behind a response is the same as with any transport. Pieces that nobody waits for are kept in the work path.
 ///

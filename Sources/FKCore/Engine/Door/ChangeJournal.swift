@@ -1,14 +1,6 @@
 import FKMiddleware
 import Foundation
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
-
 /// A change that the owner of a work path reports to its followers.
 package enum Change: Codable, Sendable, Hashable {
     /// A task has a new state.

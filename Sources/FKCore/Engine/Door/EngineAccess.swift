@@ -51,19 +51,14 @@ package protocol EngineAccess: AnyObject, Sendable {
 
     // MARK: Listeners and waits: the closures never block (`Observers`)
 
-    func observe(
-        _ selector: TaskSelector, end: (@Sendable () -> Void)?, _ callback: @escaping @Sendable (DownloadInfo) -> Void
-    ) async throws -> UInt64
-    func observeBarrel(
-        _ name: String, end: (@Sendable () -> Void)?, _ callback: @escaping @Sendable (BarrelInfo) -> Void
-    ) async throws -> UInt64
-    func observeAttempts(
-        _ selector: TaskSelector, end: (@Sendable () -> Void)?, _ callback: @escaping @Sendable (AttemptInfo) -> Void
-    ) async throws -> UInt64
+    /// Registers listeners at the present source of changes, and returns when they receive every change.
+    ///
+    /// - Returns: the number that `stopObserving(_:)` takes.
+    /// - Throws: `.cancelled` after `close()`, and the errors of `ChangeFeed`.
+    func listen(_ register: @Sendable (any ChangeFeed) throws -> UInt64) async throws -> UInt64
     func observeStates(
         missed: @escaping @Sendable () -> Void, _ callback: @escaping @Sendable (DownloadInfo) -> Void
     ) async -> UInt64
-    func observeDrained(_ callback: @escaping @Sendable () -> Void) async -> UInt64
     func stopObserving(_ number: UInt64) async
     func stopObserving(_ selector: TaskSelector) async
     func waitUntilSettled(_ id: TaskID) async
@@ -89,16 +84,23 @@ extension EngineAccess {
     }
 
     package func observe(
-        _ selector: TaskSelector, _ callback: @escaping @Sendable (DownloadInfo) -> Void
-    ) async throws -> UInt64 { try await observe(selector, end: nil, callback) }
+        _ selector: TaskSelector, end: (@Sendable () -> Void)? = nil,
+        _ callback: @escaping @Sendable (DownloadInfo) -> Void
+    ) async throws -> UInt64 { try await listen { try $0.observe(selector, end: end, callback) } }
 
     package func observeBarrel(
-        _ name: String, _ callback: @escaping @Sendable (BarrelInfo) -> Void
-    ) async throws -> UInt64 { try await observeBarrel(name, end: nil, callback) }
+        _ name: String, end: (@Sendable () -> Void)? = nil, _ callback: @escaping @Sendable (BarrelInfo) -> Void
+    ) async throws -> UInt64 { try await listen { try $0.observeBarrel(name, end: end, callback) } }
 
     package func observeAttempts(
-        _ selector: TaskSelector, _ callback: @escaping @Sendable (AttemptInfo) -> Void
-    ) async throws -> UInt64 { try await observeAttempts(selector, end: nil, callback) }
+        _ selector: TaskSelector, end: (@Sendable () -> Void)? = nil,
+        _ callback: @escaping @Sendable (AttemptInfo) -> Void
+    ) async throws -> UInt64 { try await listen { try $0.observeAttempts(selector, end: end, callback) } }
+
+    /// - Returns: 0 after `close()`.
+    package func observeDrained(_ callback: @escaping @Sendable () -> Void) async -> UInt64 {
+        (try? await listen { $0.observeDrained(callback) }) ?? 0
+    }
 }
 
 /// The process whose engine runs the tasks of a work path.

@@ -2,14 +2,6 @@ import CSystem
 import FKMiddleware
 import Foundation
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
-
 /// One run of a program.
 struct ProgramCall: Sendable {
     /// The program's absolute path.

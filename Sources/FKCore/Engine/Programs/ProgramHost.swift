@@ -1,14 +1,6 @@
 import FKMiddleware
 import Foundation
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
-
 /// Runs programs: at most `slots` at once, all of them on one thread that exists only while there are some. Callers wait
 /// without a thread.
 ///

@@ -1,10 +1,6 @@
 import FKMiddleware
 import Foundation
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 extension MiddlewareProgram {
     /// The program as a middleware of this process. Register it in the chain of its `stage`; in the others it does
     /// nothing.

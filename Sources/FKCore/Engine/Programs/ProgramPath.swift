@@ -1,14 +1,6 @@
 import FKMiddleware
 import Foundation
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
-
 /// Finds a program. The system's own search would use the present folder of this process.
 enum ProgramPath {
     /// The folders of `PATH`, or the system's usual ones if it is not set.

@@ -1,14 +1,6 @@
 import FKMiddleware
 import Foundation
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
-
 /// A program at work: its pipes, its deadline, its end. Confined to the thread of `ProgramHost`.
 ///
 /// ```text

@@ -1,10 +1,6 @@
 import FKMiddleware
 import Foundation
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// The JSON object that a middleware program reads from its standard input.
 struct ProgramQuestion: Encodable, Sendable, Hashable {
     /// Why a task has failed.

@@ -1,10 +1,6 @@
 import FKMiddleware
 import Foundation
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// A trial run of a program, to see its decision. It changes no task and sends no request.
 package struct ProgramTrial: Sendable, Hashable {
     /// The decision.

@@ -1,14 +1,6 @@
 import FKMiddleware
 import Foundation
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
-
 /// The end of one run of a program, and what it has written.
 struct ProgramResult: Sendable, Hashable {
     /// How it ended.

@@ -2,19 +2,12 @@ import FKMiddleware
 
 /// The programs of a work path in the chains of its engine. Confined to the engine.
 final class RegisteredPrograms {
-    /// A program's place in a chain.
-    private enum Registration {
-        case request(MiddlewareChains.RequestRegistration)
-        case download(MiddlewareChains.DownloadRegistration)
-        case response(MiddlewareChains.ResponseRegistration)
-        case failure(MiddlewareChains.FailureRegistration)
-    }
-
     private let workPath: WorkPath
     private let chains: MiddlewareChains
     private let isOn: Bool
     private var list: ProgramList
-    private var registered: [(program: MiddlewareProgram, registration: Registration)] = []
+    /// The registered programs, and what takes them out of their chains.
+    private var registered: [(program: MiddlewareProgram, remove: () -> Void)] = []
     /// Takes the ends of programs of the download stage, on any thread.
     private var onEnd: @Sendable (String, TaskContext, DownloadState, DownloadError?) -> Void = { _, _, _, _ in }
 
@@ -84,25 +77,27 @@ final class RegisteredPrograms {
         guard isOn else { return }
         let middleware = ProgramMiddleware(program) { [onEnd, name = program.name] in onEnd(name, $0, $1, $2) }
         let scope = program.scope
-        let registration: Registration =
-            switch program.stage {
-            case .request: .request(chains.register(request: middleware, for: scope))
-            case .download: .download(chains.register(download: middleware, for: scope))
-            case .head, .response: .response(chains.register(response: middleware, for: scope))
-            case .failure: .failure(chains.register(failure: middleware, for: scope))
-            }
-        registered.append((program, registration))
+        let chains = chains
+        let remove: () -> Void
+        switch program.stage {
+        case .request:
+            let place = chains.register(request: middleware, for: scope)
+            remove = { chains.request.remove(place) }
+        case .download:
+            let place = chains.register(download: middleware, for: scope)
+            remove = { chains.download.remove(place) }
+        case .head, .response:
+            let place = chains.register(response: middleware, for: scope)
+            remove = { chains.response.remove(place) }
+        case .failure:
+            let place = chains.register(failure: middleware, for: scope)
+            remove = { chains.failure.remove(place) }
+        }
+        registered.append((program, remove))
     }
 
     private func unregister(_ isUnwanted: (MiddlewareProgram) -> Bool) {
-        for (_, registration) in registered.filter({ isUnwanted($0.program) }) {
-            switch registration {
-            case .request(let registration): chains.request.remove(registration)
-            case .download(let registration): chains.download.remove(registration)
-            case .response(let registration): chains.response.remove(registration)
-            case .failure(let registration): chains.failure.remove(registration)
-            }
-        }
+        for (program, remove) in registered where isUnwanted(program) { remove() }
         registered.removeAll { isUnwanted($0.program) }
     }
 }

@@ -1,19 +1,25 @@
 import FKMiddleware
 
 /// Ends sequences: after their last value, or immediately if there was none.
-extension Reporter {
+extension Reporter: ChangeFeed {
+    func follow(_ target: Observers.Target) throws -> DownloadInfo? {
+        try book.find(target.selector).first(where: \.isThere).map { info($0) }
+    }
+
+    func follow(barrel name: String) throws -> BarrelInfo { try barrelInfo(name) }
+
+    func listenersChanged() { armReports() }
+
     /// Continues with the listeners of a process that has taken over: tells them the present values, and ends the sequences
     /// that are over.
     func adoptListeners() {
         for (target, listeners) in observers.tasks {
-            if let entry = (try? book.find(target.selector))?.first(where: \.isThere) {
-                for listener in listeners { listener.tell(info(entry)) }
-            }
+            if let info = try? follow(target) { listeners.forEach { $0.tell(info) } }
             endInfoSequences(target)
         }
         for target in Set(observers.attempts.map(\.target)) { endAttemptSequences(target) }
         for listener in observers.barrels {
-            guard let info = try? barrelInfo(listener.name) else {
+            guard let info = try? follow(barrel: listener.name) else {
                 endListeners(observers.removeBarrel(listener.name))
                 continue
             }
@@ -46,10 +52,12 @@ extension Reporter {
         endListeners(observers.endInfoSequences(target))
     }
 
+    func endAttemptSequences(_ target: Observers.Target) { endAttemptSequences(target, behindAttemptOf: nil) }
+
     /// Ends sequences of attempts under the same condition, if no attempt runs.
     ///
     /// - Parameter entry: the task whose last attempt was just reported.
-    func endAttemptSequences(_ target: Observers.Target, behindAttemptOf entry: TaskEntry? = nil) {
+    func endAttemptSequences(_ target: Observers.Target, behindAttemptOf entry: TaskEntry?) {
         guard observers.hasAttemptSequences(target),
             followed(target).allSatisfy({ ($0 === entry || $0.run == nil) && $0.record.state.isOver })
         else { return }

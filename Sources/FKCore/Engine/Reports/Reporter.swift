@@ -215,59 +215,6 @@ final class Reporter {
         for listener in observers.barrels { endBarrelSequences(listener.name) }
     }
 
-    // MARK: Registering
-
-    /// Registers a listener. If the task is known, it is also called immediately.
-    ///
-    /// - Parameter end: for a sequence; called once after the last info, when the task is gone or can no longer run.
-    func observe(
-        _ selector: TaskSelector, end: (@Sendable () -> Void)? = nil,
-        _ callback: @escaping @Sendable (DownloadInfo) -> Void
-    ) throws -> UInt64 {
-        let target = try Observers.Target(selector)
-        let listener = Observers.TaskListener(number: observers.number(), callback: callback)
-        observers.add(listener, for: target, end: end)
-        if let entry = try book.find(selector).first(where: \.isThere) { listener.tell(info(entry)) }
-        if end != nil { endInfoSequences(target) }
-        armReports()
-        return listener.number
-    }
-
-    func observeBarrel(
-        _ name: String, end: (@Sendable () -> Void)? = nil, _ callback: @escaping @Sendable (BarrelInfo) -> Void
-    ) throws -> UInt64 {
-        let info = try barrelInfo(name)
-        let listener = Observers.BarrelListener(number: observers.number(), name: name, callback: callback)
-        observers.add(listener, end: end)
-        listener.tell(info)
-        endBarrelSequences(name)
-        armReports()
-        return listener.number
-    }
-
-    /// - Parameter end: for a sequence; called once after the last info, when no attempt runs and none follows.
-    func observeAttempts(
-        _ selector: TaskSelector, end: (@Sendable () -> Void)? = nil,
-        _ callback: @escaping @Sendable (AttemptInfo) -> Void
-    ) throws -> UInt64 {
-        let target = try Observers.Target(selector)
-        let listener = Observers.AttemptListener(number: observers.number(), target: target, callback: callback)
-        observers.add(listener, end: end)
-        if end != nil { endAttemptSequences(target) }
-        armReports()
-        return listener.number
-    }
-
-    func stopObserving(_ selector: TaskSelector) {
-        switch selector.kind {
-        case .url(let text):
-            if let url = try? URLNormalizer.normalize(text) { endListeners(observers.removeAll(.url(url))) }
-        case .id(let id): endListeners(observers.removeAll(.id(id)))
-        case .barrel(let name): endListeners(observers.removeBarrel(name))
-        case .state, .all: break
-        }
-    }
-
     // MARK: Ends
 
     /// Ends the listeners of a task that is gone.

@@ -1,10 +1,6 @@
 import FKMiddleware
 import Foundation
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// The retry middlewares of a task, and what their decision means.
 enum FailureStage {
     /// Asks the middlewares in order. The first decision other than `.useRules` counts.

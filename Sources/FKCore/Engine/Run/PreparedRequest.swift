@@ -1,10 +1,6 @@
 import FKMiddleware
 import Foundation
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// A request after the request chain.
 struct PreparedRequest: Sendable {
     var form: RequestForm

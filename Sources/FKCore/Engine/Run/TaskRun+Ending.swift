@@ -58,7 +58,7 @@ extension TaskRun {
             let asker = pause.map { schedule.pauseHost(HostName.site(of: error, from: url), seconds: $0) }
             if seconds > 0 {
                 let reason: Waiting.Reason = error.code == .noSpace ? .noSpace : .retry
-                entry.record.retry(
+                entry.record.setWaiting(
                     Waiting(reason, until: clock.date + seconds, host: seconds == pause ? asker : nil))
             }
             end(as: .idle)
@@ -68,7 +68,7 @@ extension TaskRun {
             end(as: .idle)
         case .wait(let seconds):
             entry.record.takeBackAttempt()
-            entry.record.retry(Waiting(.retry, until: clock.date + seconds))
+            entry.record.setWaiting(Waiting(.retry, until: clock.date + seconds))
             end(as: .idle)
             schedule.setDeadline()
         case .fail:

@@ -1,10 +1,6 @@
 import FKMiddleware
 import Foundation
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// The request of a lane: its range, its headers, its request chain.
 extension Transfer {
     /// Sends the request for the range of a lane.

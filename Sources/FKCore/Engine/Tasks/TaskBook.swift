@@ -24,10 +24,10 @@ package final class TaskBook {
     let places: Places
     private let numbers: SubmissionCounter
     /// The number of tasks that stay in memory in any state.
-    private let crowd: Int
+    let crowd: Int
     /// The number of tasks in memory beyond which those leave it that have ended or may not run. An application asks for them
     /// again. A command does not, and each waiting task that stays in their place need not be read when it starts.
-    private let endedCrowd: Int
+    let endedCrowd: Int
 
     /// Called when a task was read from the disk and recovered. `isFinished` is true if its file had the final name, but its
     /// record did not say so.
@@ -35,16 +35,14 @@ package final class TaskBook {
     /// Called when a queued task cannot be read any more.
     var onLost: (_ id: TaskID, _ group: Int32) -> Void = { _, _ in }
 
-    package private(set) var tasks = TaskMap<TaskEntry>()
+    package internal(set) var tasks = TaskMap<TaskEntry>()
     /// The bytes of all updates of records so far.
     var savedBytes = 0
     /// The tasks of each URL, in memory or on disk; nil before the first search by URL.
     private var urls: URLTable?
     private var texts = SharedTexts()
     /// Tasks that are only on disk because they have ended, or may not run.
-    private var resting = PooledMap<Resting>()
-    /// The finished tasks that the last addition has found; at most `tasksInMemory`.
-    private var found: [TaskID] = []
+    var resting = RestingTasks()
     /// The first submission number that this engine issues.
     private let firstNumber: UInt64
     /// True once every record of the work path was read into the memory.
@@ -77,7 +75,6 @@ package final class TaskBook {
     }
 
     package var clock: any EngineClock { schedule.clock }
-
     package subscript(id: TaskID) -> TaskEntry? { tasks[id] }
 
     /// Returns the stored copy of a text that many tasks have in common.
@@ -97,13 +94,9 @@ package final class TaskBook {
     package func find(_ selector: TaskSelector) throws -> [TaskEntry] {
         guard ownership.mayWrite else { return try lookUp(selector) }
         switch selector.kind {
-        case .id(let id):
-            return try find(id).map { [$0] } ?? []
-        case .url(let text):
-            let url = try URLNormalizer.normalize(text)
-            return try entries(of: url)
-        case .barrel(let name):
-            return try barrels.ids(name).compactMap { try find($0) }
+        case .id(let id): return try find(id).map { [$0] } ?? []
+        case .url(let text): return try entries(of: URLNormalizer.normalize(text))
+        case .barrel(let name): return try barrels.ids(name).compactMap { try find($0) }
         case .state(let state):
             try loadAll()
             return tasks.values.filter { $0.verbState == state }.sorted { $0.record.number < $1.record.number }
@@ -304,113 +297,6 @@ package final class TaskBook {
         if entry.hasPieceDigests { unlink(workPath.digestsPath(entry.id)) }
         tasks[entry.id] = nil
         urls?.remove(entry.id)
-    }
-
-    // MARK: Resting
-
-    /// The number of tasks that stay in memory in an engine of chosen tasks.
-    package static let tasksInMemory = 1_000
-    /// The number of tasks that stay in memory in an engine of all tasks: an application asks for them again and again.
-    static let tasksOfApplications = 20_000
-
-    /// True if tasks are to leave the memory. After a request for all tasks, none does for a while (`unloadIdle`).
-    private var isCrowded: Bool { !hasLoadedAll && tasks.count > crowd }
-
-    /// The same for tasks that have ended or may not run.
-    private var isCrowdedForEnded: Bool { !hasLoadedAll && tasks.count > endedCrowd }
-
-    /// Removes a task from the memory if it can be: `park` or `retire`.
-    package func rest(_ id: TaskID) {
-        park(id)
-        if let entry = tasks[id] { retire(entry) }
-    }
-
-    /// Removes a task from the memory with the next addition. Who has added a list again asks about its finished tasks next, and
-    /// would read each of them twice.
-    func restLater(_ id: TaskID) {
-        if found.count < Self.tasksInMemory { found.append(id) } else { rest(id) }
-    }
-
-    /// Removes the tasks that the last addition has found.
-    func restFound() {
-        for id in found { rest(id) }
-        found = []
-    }
-
-    /// Removes a task that waits for a slot from the memory. It stays in the queue and counts as open.
-    func park(_ id: TaskID) {
-        guard isCrowded, let entry = tasks[id], entry.isOpen, entry.run == nil, entry.record.state == .idle,
-            !entry.awaitsProof, !entry.isDirty, !entry.isRecovered, schedule.ready.contains(id)
-        else { return }
-        tasks[entry.id] = nil
-    }
-
-    /// Removes a task from the memory that has ended, is suspended, or may not run. One whose record is written again soon
-    /// stays longer.
-    func retire(_ entry: TaskEntry) {
-        guard entry.awaitsSync ? isCrowded : isCrowdedForEnded, entry.run == nil, canRest(entry), !entry.awaitsProof,
-            !entry.isDirty,
-            !entry.isRecovered,
-            !entry.isOpen, tasks[entry.id] === entry
-        else { return }
-        resting.insert(entry.isAdmitted ? .admitted : .other, for: entry.id)
-        tasks[entry.id] = nil
-    }
-
-    private func canRest(_ entry: TaskEntry) -> Bool {
-        switch entry.record.state {
-        case .complete, .error: true
-        // The limits of its command count again when it is resumed.
-        case .suspend, .cancel: entry.group == CommandGroups.none || !schedule.isActive
-        case .idle: !entry.isAdmitted
-        case .action, .unknown: false
-        }
-    }
-
-    /// Reads a parked or resting task back into memory; nil for any other task, or if its info file cannot be read.
-    func unrest(_ id: TaskID) -> TaskEntry? {
-        if isParked(id) { return unpark(id, group: schedule.ready.group(of: id)) }
-        guard let number = resting.number(of: id), let kind = resting[number] else { return nil }
-        resting.remove(number)
-        guard let entry = read(id) else { return nil }
-        entry.admit(kind == .admitted)
-        entry.accounted = entry.account
-        insert(entry)
-        return entry
-    }
-
-    /// Reads a parked task back into memory. It may just have been taken out of the queue.
-    ///
-    /// - Parameters:
-    ///   - group: its group in the queue.
-    ///   - open: keeps the info file open for a task that starts now.
-    func unpark(_ id: TaskID, group: Int32, open: OpenInfoFile? = nil) -> TaskEntry? {
-        guard let entry = read(id, open: open) else {
-            // The problem was reported. The task never runs.
-            schedule.ready.remove(id)
-            onLost(id, group)
-            return nil
-        }
-        entry.admit()
-        entry.isOpen = true
-        entry.group = group
-        entry.accounted = entry.account
-        insert(entry)
-        return entry
-    }
-
-    /// True for a parked task: no other task is queued without being in memory. It reads no file.
-    func isParked(_ id: TaskID) -> Bool { tasks[id] == nil && schedule.ready.contains(id) }
-
-    /// True for a resting task that has ended in this engine, or may not run. It reads no file.
-    func isRetired(_ id: TaskID) -> Bool { resting.number(of: id) != nil }
-
-    /// Whether a resting task may run in this engine.
-    private struct Resting: PooledValue, Hashable {
-        private var value: UInt8
-        var isNone: Bool { value == 0 }
-        static let admitted = Resting(value: 1)
-        static let other = Resting(value: 2)
     }
 
     // MARK: Making

@@ -6,7 +6,7 @@ extension TaskControl {
     /// Queues a task whose retry has become due.
     func wake(_ id: TaskID) {
         guard let entry = book[id], entry.record.state == .idle else { return }
-        entry.record.stopWaiting()
+        entry.record.setWaiting(nil)
         schedule.enqueue(entry, host: book.site(of: entry.nextURL))
     }
 

@@ -1,10 +1,6 @@
 import FKMiddleware
 import Foundation
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// The server's answer about a finished file.
 public struct RefreshedFile: Sendable, Hashable, Identifiable {
     /// The answer.

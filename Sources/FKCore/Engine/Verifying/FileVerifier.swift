@@ -1,14 +1,6 @@
 import FKMiddleware
 import Foundation
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
-
 /// The result of reading a finished file again.
 public struct VerifiedFile: Sendable, Hashable, Identifiable {
     /// What was found.

@@ -1,14 +1,6 @@
 import FKMiddleware
 import Foundation
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
-
 /// The checksums of a finished file's pieces, in a file beside the info file: 4 bytes for each MiB.
 ///
 /// ```text

@@ -1,13 +1,5 @@
 import Foundation
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
-
 /// A file as a task left it after its last write. A file with another inode, length or time is a different one.
 package struct FileIdentity: Codable, Sendable, Hashable {
     /// The inode number.

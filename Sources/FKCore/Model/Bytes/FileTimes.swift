@@ -1,13 +1,5 @@
 import Foundation
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
-
 /// Times of a file, which the systems name differently.
 extension stat {
     /// The time of the last write, in nanoseconds since 1970.

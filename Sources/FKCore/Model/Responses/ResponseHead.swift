@@ -1,10 +1,6 @@
 import FKMiddleware
 import Foundation
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// The status line and header fields of a response.
 public struct ResponseHead: Sendable, Hashable, Codable {
     /// The status code, 100 to 999 (RFC 9110 section 15).

@@ -1,12 +1,5 @@
 import FKMiddleware
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
+import Foundation
 
 /// The canonical name of a server, by which limits and pauses are stored.
 package enum HostName {

@@ -1,10 +1,6 @@
 import FKMiddleware
 import Foundation
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// Fetches pieces by download tasks of a URLSession. With `URLSessionConfiguration.background` they survive the process.
 ///
 /// Nobody has run it on Apple's systems. On Linux, a test runs it over FoundationNetworking with a foreground configuration.
