@@ -66,7 +66,7 @@ final class Follower {
         }
         listenersChanged()
         if open?.isEmpty == true { observers.waits.endDrained() }
-        if open?.hasDrained() == true { observers.queueDrained().forEach { $0() } }
+        if open?.hasDrained() == true { observers.queueDrained() }
     }
 
     private func take(_ change: Change) {
@@ -166,7 +166,7 @@ final class Follower {
             do {
                 try barrels[index].refresh(reader)
             } catch {
-                end(observers.removeBarrel(barrels.remove(at: index).name))
+                observers.removeBarrel(barrels.remove(at: index).name)
             }
         }
     }
@@ -191,12 +191,8 @@ final class Follower {
         if open == nil { open = OpenTasks(ids) } else { open?.count(ids) }
     }
 
-    // MARK: Ends
-
-    private func end(_ ends: [@Sendable () -> Void]) { ends.forEach { $0() } }
-
     /// Ends all listeners and waits.
-    func finish() { end(observers.finish()) }
+    func finish() { observers.finish() }
 
     // MARK: Waiting
 
@@ -238,17 +234,17 @@ extension Follower: ChangeFeed {
     func followQueue() { if open == nil { countOpen() } }
 
     func endInfoSequences(_ target: Observers.Target) {
-        if followed[target]?.values.allSatisfy(\.isOver) == true { end(observers.endInfoSequences(target)) }
+        if followed[target]?.values.allSatisfy(\.isOver) == true { observers.endInfoSequences(target) }
     }
 
     func endAttemptSequences(_ target: Observers.Target) {
         guard let states = followed[target],
             states.allSatisfy({ $0.value.isOver && active.attempts[$0.key] == nil })
         else { return }
-        end(observers.endAttemptSequences(target))
+        observers.endAttemptSequences(target)
     }
 
-    func endBarrelSequences(_ name: String) { end(observers.endSequences(ofBarrel: name)) }
+    func endBarrelSequences(_ name: String) { observers.endSequences(ofBarrel: name) }
 
     /// What nobody listens to is no longer read.
     func listenersChanged() {

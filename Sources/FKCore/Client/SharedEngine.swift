@@ -172,7 +172,7 @@ actor SharedEngine: EngineAccess {
         guard isFirst else { return }
         maker.thread.joinWhenReleased()
         presence = nil
-        for end in observers.removeOwners() { end() }
+        observers.removeOwners()
     }
 
     /// - Throws: `.cancelled` after `close()`.

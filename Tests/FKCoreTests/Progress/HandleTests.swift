@@ -114,19 +114,21 @@ struct HandleTests {
     @Test("listeners are removed by their number, by their target and by their end, whatever others there are")
     func listeners() {
         let observers = Observers()
+        let ended = Locked(0)
         func add(_ target: Observers.Target, end: (@Sendable () -> Void)? = nil) -> UInt64 {
             let listener = Observers.TaskListener(number: observers.number()) { _ in }
             observers.add(listener, for: target, end: end)
             return listener.number
         }
         let (one, two) = (Observers.Target.id(Self.id), Observers.Target.url("http://h/b"))
-        let numbers = [add(one), add(one, end: {}), add(two), add(two, end: {})]
+        let end: @Sendable () -> Void = { ended.withLock { $0 += 1 } }
+        let numbers = [add(one), add(one, end: end), add(two), add(two, end: end)]
         observers.remove(numbers[0])
         #expect(observers.tasks[one]?.map(\.number) == [numbers[1]])
-        #expect(observers.endInfoSequences(one).count == 1)
-        #expect(observers.tasks[one] == nil)
-        #expect(observers.removeAll(two).count == 1)
-        #expect(observers.tasks.isEmpty)
+        observers.endInfoSequences(one)
+        #expect(observers.tasks[one] == nil && ended.withLock(\.self) == 1)
+        observers.removeAll(two)
+        #expect(observers.tasks.isEmpty && ended.withLock(\.self) == 2)
         numbers.forEach { observers.remove($0) }
         #expect(!observers.wantsReports)
     }

@@ -45,7 +45,7 @@ import Testing
         }
         for (number, host, delay) in [(6, "a", 5.0), (7, "a", 6), (8, "b", 5), (9, "c", -5)] {
             let waits = Self.record(UInt64(number)) {
-                $0.retry(Waiting(.host, until: Self.now + delay, host: host))
+                $0.setWaiting(Waiting(.host, until: Self.now + delay, host: host))
             }
             metrics.add(waits, now: Self.now)
         }

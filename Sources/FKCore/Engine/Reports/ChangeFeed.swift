@@ -88,13 +88,11 @@ extension ChangeFeed {
 
     /// Removes all listeners of a URL, a task or a barrel. Other selectors have no effect.
     package func stopObserving(_ selector: TaskSelector) {
-        let ends: [@Sendable () -> Void] =
-            if case .barrel(let name) = selector.kind {
-                observers.removeBarrel(name)
-            } else {
-                (try? Observers.Target(selector)).map { observers.removeAll($0) } ?? []
-            }
-        ends.forEach { $0() }
+        if case .barrel(let name) = selector.kind {
+            observers.removeBarrel(name)
+        } else if let target = try? Observers.Target(selector) {
+            observers.removeAll(target)
+        }
         listenersChanged()
     }
 }

@@ -221,12 +221,7 @@ package final class Observers: @unchecked Sendable {
     package func tell(_ owner: EngineOwner) { for listener in owners.values { listener(owner) } }
 
     /// Removes the listeners for the owner.
-    ///
-    /// - Returns: as `removeAll`.
-    package func removeOwners() -> [@Sendable () -> Void] {
-        defer { owners = [:] }
-        return owners.keys.compactMap { ends.removeValue(forKey: $0) }
-    }
+    package func removeOwners() { end(Array(owners.keys)) }
 
     /// Tells the listeners for every change of state.
     package func tell(_ change: DownloadInfo) { for listener in states.values { listener(change) } }
@@ -250,14 +245,13 @@ package final class Observers: @unchecked Sendable {
         ends[number] = nil
     }
 
-    /// - Returns: closures that end the sequences.
-    package func removeAll(_ target: Target) -> [@Sendable () -> Void] {
-        let listeners = tasks.removeValue(forKey: target) ?? []
-        for listener in listeners { targets[listener.number] = nil }
-        let numbers = listeners.map(\.number) + attempts.filter { $0.target == target }.map(\.number)
-        attempts.removeAll { $0.target == target }
-        return numbers.compactMap { ends.removeValue(forKey: $0) }
+    /// Removes the listeners of a target, and ends their sequences.
+    package func removeAll(_ target: Target) {
+        end((tasks[target] ?? []).map(\.number) + attempts.filter { $0.target == target }.map(\.number))
     }
+
+    /// Removes the listeners of a barrel, and ends their sequences.
+    package func removeBarrel(_ name: String) { end(barrels.filter { $0.name.isExactly(name) }.map(\.number)) }
 
     // MARK: Sequences
 
@@ -276,53 +270,42 @@ package final class Observers: @unchecked Sendable {
         !ends.isEmpty && barrels.contains { $0.name.isExactly(name) && ends[$0.number] != nil }
     }
 
-    /// Removes the sequences of infos; callbacks stay.
-    ///
-    /// - Returns: as `removeAll`.
-    package func endInfoSequences(_ target: Target) -> [@Sendable () -> Void] {
-        let over = (tasks[target] ?? []).map(\.number).filter { ends[$0] != nil }
-        return end(over)
+    /// Ends the sequences of infos; callbacks stay.
+    package func endInfoSequences(_ target: Target) {
+        end((tasks[target] ?? []).map(\.number).filter { ends[$0] != nil })
     }
 
-    /// Removes the sequences of attempts; callbacks stay.
-    package func endAttemptSequences(_ target: Target) -> [@Sendable () -> Void] {
+    /// Ends the sequences of attempts; callbacks stay.
+    package func endAttemptSequences(_ target: Target) {
         end(attempts.filter { $0.target == target && ends[$0.number] != nil }.map(\.number))
     }
 
-    /// Removes the sequences of a barrel's sums; callbacks stay.
-    package func endSequences(ofBarrel name: String) -> [@Sendable () -> Void] {
+    /// Ends the sequences of a barrel's sums; callbacks stay.
+    package func endSequences(ofBarrel name: String) {
         end(barrels.filter { $0.name.isExactly(name) && ends[$0.number] != nil }.map(\.number))
     }
 
-    private func end(_ numbers: [UInt64]) -> [@Sendable () -> Void] {
+    /// Removes listeners, and ends those that are sequences.
+    private func end(_ numbers: [UInt64]) {
         let bodies = numbers.compactMap { ends[$0] }
         numbers.forEach { remove($0) }
-        return bodies
+        bodies.forEach { $0() }
     }
 
     // MARK: Everything
 
-    /// - Returns: as `removeAll`.
-    package func removeBarrel(_ name: String) -> [@Sendable () -> Void] {
-        let bodies = barrels.filter { $0.name.isExactly(name) }.compactMap { ends.removeValue(forKey: $0.number) }
-        barrels.removeAll { $0.name.isExactly(name) }
-        return bodies
-    }
-
-    /// Removes all listeners and ends all waits.
-    ///
-    /// - Returns: as `removeAll`.
-    package func finish() -> [@Sendable () -> Void] {
+    /// Removes all listeners, and ends all sequences and waits.
+    package func finish() {
         waits.endAll()
-        let bodies = Array(ends.values)
+        let bodies = ends.values
         (tasks, targets, barrels, attempts) = ([:], [:], [], [])
         (states, whenMissed, owners, drained, ends) = ([:], [:], [:], [:], [:])
-        return bodies
+        bodies.forEach { $0() }
     }
 
-    /// Ends the waits for an empty queue. Returns the listeners to call.
-    package func queueDrained() -> [@Sendable () -> Void] {
+    /// Ends the waits for an empty queue, and tells the listeners for it.
+    package func queueDrained() {
         waits.endDrained()
-        return Array(drained.values)
+        drained.values.forEach { $0() }
     }
 }

@@ -20,7 +20,7 @@ extension Reporter: ChangeFeed {
         for target in Set(observers.attempts.map(\.target)) { endAttemptSequences(target) }
         for listener in observers.barrels {
             guard let info = try? follow(barrel: listener.name) else {
-                endListeners(observers.removeBarrel(listener.name))
+                observers.removeBarrel(listener.name)
                 continue
             }
             listener.tell(info)
@@ -28,8 +28,6 @@ extension Reporter: ChangeFeed {
         }
         armReports()
     }
-
-    func endListeners(_ ends: [@Sendable () -> Void]) { ends.forEach { $0() } }
 
     /// Ends the sequences that wait only for this settled task.
     func endSequences(of entry: TaskEntry) {
@@ -49,7 +47,7 @@ extension Reporter: ChangeFeed {
     /// Ends sequences of infos if every task they follow is complete, in error, cancelled or gone.
     func endInfoSequences(_ target: Observers.Target) {
         guard observers.hasInfoSequences(target), followed(target).allSatisfy(\.record.state.isOver) else { return }
-        endListeners(observers.endInfoSequences(target))
+        observers.endInfoSequences(target)
     }
 
     func endAttemptSequences(_ target: Observers.Target) { endAttemptSequences(target, behindAttemptOf: nil) }
@@ -61,7 +59,7 @@ extension Reporter: ChangeFeed {
         guard observers.hasAttemptSequences(target),
             followed(target).allSatisfy({ ($0 === entry || $0.run == nil) && $0.record.state.isOver })
         else { return }
-        endListeners(observers.endAttemptSequences(target))
+        observers.endAttemptSequences(target)
     }
 
     private func followed(_ target: Observers.Target) -> [TaskEntry] {
@@ -82,7 +80,7 @@ extension Reporter: ChangeFeed {
             info.isOver
         else { return }
         observers.tell(info)
-        endListeners(observers.endSequences(ofBarrel: name))
+        observers.endSequences(ofBarrel: name)
     }
 }
 

@@ -101,7 +101,7 @@ final class Reporter {
 
     private func count(_ group: Int32, open difference: Int) {
         guard schedule.count(group, open: difference) else { return }
-        observers.queueDrained().forEach { $0() }
+        observers.queueDrained()
     }
 
     /// Counts a queued task whose info file has disappeared as gone.
@@ -219,7 +219,7 @@ final class Reporter {
 
     /// Ends the listeners of a task that is gone.
     func forget(_ entry: TaskEntry, barrels: [String]) {
-        endListeners(observers.removeAll(.id(entry.id)))
+        observers.removeAll(.id(entry.id))
         for name in barrels { endBarrelSequences(name) }
     }
 
@@ -230,13 +230,13 @@ final class Reporter {
 
     func barrelDeleted(_ name: String, _ info: BarrelInfo?) {
         if let info { observers.tell(info) }
-        endListeners(observers.removeBarrel(name))
+        observers.removeBarrel(name)
     }
 
     /// Sends the last reports of a closing engine.
     func finish() {
         reportBarrels()
-        endListeners(observers.finish())
+        observers.finish()
     }
 
     // MARK: Attempts
