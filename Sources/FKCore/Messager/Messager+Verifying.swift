@@ -50,7 +50,8 @@ extension Control {
     }
 
     /// Asks servers, with conditional requests, whether finished files have changed. Changed files are fetched again; the old
-    /// file stays until the new one is whole. Files with `RefreshedFile.isBound` are not fetched.
+    /// file stays until the new one is whole. Changed files with `RefreshedFile.isBound` are not fetched. A file that
+    /// is missing at its place is fetched again.
     ///
     /// - Returns: an answer for each finished file.
     /// - Throws: `.notFound` if nothing matches.
@@ -64,7 +65,7 @@ extension Control {
             await refresher.refresh(try StoreReader(engine.workPath).taskIDs(matching: selector.selector)) {
                 files.append($0)
             }
-            _ = try await renew(files.filter { $0.result == .changed && !$0.isBound }.map { Renewal($0.id) })
+            _ = try await renew(files.filter(\.isFetched).map { Renewal($0.id) })
             return files
         }
     }

@@ -32,7 +32,7 @@ struct BarrelCheckCommand: Command {
         discussion: [
             "Asks with conditional requests, and prints a line for each finished member: unchanged, changed or gone, and its "
                 + "name. Changed files are fetched again; the old file stays until the new one is whole. Files that are gone "
-                + "stay. A file that a lock file or --checksum binds to a digest or size is not fetched: the message has the "
+                + "stay. A file that is missing at its place is fetched again without asking. A file that a lock file or --checksum binds to a digest or size is not fetched: the message has the "
                 + "command that takes the new version. Exit status 1: a server could not be asked, or a changed file could "
                 + "not be fetched."
         ],
@@ -123,6 +123,7 @@ struct BarrelCheckCommand: Command {
         var failures = 0
         await refresher.refresh(ids) { file in
             let name = URL(fileURLWithPath: file.path).lastPathComponent
+            if file.isFetched { changed.append(file.id) }
             let result: String
             switch file.result {
             case .unchanged: result = "unchanged"
@@ -132,9 +133,8 @@ struct BarrelCheckCommand: Command {
                 if file.isBound {
                     failures += 1
                     sayBound(file, name)
-                } else {
-                    changed.append(file.id)
                 }
+            case .missing: result = "missing"
             case .failed(let error):
                 failures += 1
                 context.errors.writeLine("fk: \(Escaping.visible("\(name): \(error.fullText)"))")

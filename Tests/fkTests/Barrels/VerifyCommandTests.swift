@@ -233,6 +233,19 @@ final class VerifyCommandTests: ServedSuite {
         #expect(try await sandbox.fk("barrel", "refresh", "b").output == "unchanged f\n")
     }
 
+    @Test(
+        "barrel refresh fetches a member whose file was deleted, although the server has the same version",
+        arguments: [[], ["--checksum"]])
+    func refreshMissing(binding: [String]) async throws {
+        let digest = binding.isEmpty ? [] : ["sha256=\(Bytes.sha256(small))"]
+        try await sandbox.done(["get", "-q", "-b", "b", server.url("/small")] + binding + digest)
+        try FileManager.default.removeItem(at: sandbox.file("small"))
+        let refresh = try await sandbox.done("barrel", "refresh", "b")
+        #expect(refresh.output.hasPrefix("missing small\n"), "\(refresh)")
+        #expect(try sandbox.bytes("small") == small)
+        #expect(try await sandbox.done("barrel", "refresh", "b").output == "unchanged small\n")
+    }
+
     @Test("barrel refresh: unchanged, changed and fetched anew, gone; the old file stays until the new one is whole")
     func refresh() async throws {
         let (old, new) = (small, Bytes.pattern(count: 70_000, seed: 9))

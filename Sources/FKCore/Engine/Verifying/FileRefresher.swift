@@ -10,6 +10,8 @@ public struct RefreshedFile: Sendable, Hashable, Identifiable {
         /// The server has another version, or cannot say. The file is fetched again, and the old one stays until then. A file
         /// with `isBound` stays.
         case changed
+        /// There is no file at its place any more. It is fetched again, and the server was not asked before.
+        case missing
         /// The server has no such file any more (404 or 410). The finished file stays.
         case gone
         /// The server could not be asked. Nothing changes.
@@ -29,6 +31,8 @@ public struct RefreshedFile: Sendable, Hashable, Identifiable {
     /// True if the task's checksum, size or digests of pieces, such as those of a lock file, bind the file. Another version
     /// would be refused, so a changed file is not fetched again.
     public var isBound = false
+    /// True if the file is fetched.
+    package var isFetched: Bool { result == .missing || result == .changed && !isBound }
 }
 
 /// Asks servers whether finished files have changed, with conditional requests (RFC 9110 section 13.1). It needs no engine.
@@ -93,10 +97,13 @@ package struct FileRefresher: Sendable {
     private func refresh(_ record: TaskRecord) async -> RefreshedFile {
         let options = record.task.hasOptions ? record.task.options : nil
         let isBound = options?.bindsBytes == true
+        let path = record.path ?? ""
         return RefreshedFile(
-            id: record.id, url: record.task.url, path: record.path ?? "",
-            result: RefreshRules.decide(
-                await ask(record), known: record.versionOfFinished, askedAt: address(record), isBound: isBound),
+            id: record.id, url: record.task.url, path: path,
+            result: FileNames.exists(path)
+                ? RefreshRules.decide(
+                    await ask(record), known: record.versionOfFinished, askedAt: address(record), isBound: isBound)
+                : .missing,
             isBound: isBound)
     }
 
