@@ -159,12 +159,6 @@ package struct WorkPath: Sendable, Hashable {
         }
     }
 
-    /// The status of a task's info file; nil if there is none.
-    package func infoStatus(_ id: TaskID) -> stat? {
-        var status = stat()
-        return stat(infoPath(id), &status) == 0 ? status : nil
-    }
-
     /// The checksums of the pieces of a task's finished file.
     package func piecesPath(_ id: TaskID) -> String { infoPath(id).dropLast(4) + "pieces" }
 

@@ -129,38 +129,18 @@ struct Preparation {
             part = try newPart(in: folder)
         }
         entry.record.openPart()
-        entry.countedAt = nil
         return OpenPart(part, home: folder, of: entry)
     }
 
     /// True if the part file was written to after the task's last attempt: it is shorter, or has another time. A shorter file
     /// may have been written anew, so its bytes need not be the task's. If a digest is known, the digest decides.
     private func isEdited(_ part: PartFile) -> Bool {
-        let isWritten =
-            if let time = entry.record.partTime {
-                part.openedLength < entry.record.heldEnd || !FileIdentity.isSameTime(part.openedTime, time)
-            } else {
-                isWrittenAfterKill(part)
-            }
-        guard isWritten else { return false }
+        guard let time = entry.record.partTime,
+            part.openedLength < entry.record.heldEnd || !FileIdentity.isSameTime(part.openedTime, time)
+        else { return false }
         guard entry.expectedDigest != nil || entry.hasPieceDigests else { return true }
         entry.record.noteNeedsDigest()
         return false
-    }
-
-    /// True if the part file was written to after a killed process last wrote the info file. The process writes a position
-    /// there after its bytes, so bytes without a position may be its own: they follow the position in the part file. A file
-    /// system of another machine has another clock.
-    private func isWrittenAfterKill(_ part: PartFile) -> Bool {
-        guard let counted = entry.countedAt, part.openedTime > counted,
-            !FileIdentity.isSameTime(part.openedTime, counted),
-            part.device == book.workPath.infoStatus(entry.id)?.st_dev,
-            !entry.record.ranges.allSatisfy({ $0.position == $0.end })
-        else { return false }
-        return entry.record.ranges.allSatisfy { range in
-            let next = (range.position + 4095) / 4096 * 4096
-            return range.position == range.end || next >= part.openedLength || part.hole(in: next..<next + 1) != nil
-        }
     }
 
     /// The part file with the received bytes; nil if there are none, or if the file is missing or not the task's own

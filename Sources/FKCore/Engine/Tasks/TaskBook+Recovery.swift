@@ -22,9 +22,6 @@ extension TaskBook {
             return true
         case .action:
             // The attempt has not failed. Its process ended.
-            if entry.record.bootID == BootID.current {
-                entry.countedAt = workPath.infoStatus(entry.id)?.modificationTime
-            }
             entry.record.interrupt()
             writeRecovered(entry)
         case .complete where isRenameMissing:

@@ -18,8 +18,6 @@ package final class TaskEntry {
     var urlIndex = 0
     /// True if the record has changed since the last write.
     private(set) var isDirty = false
-    /// When a killed process last wrote the info file, in nanoseconds since 1970; nil if there was none in this boot.
-    var countedAt: Int64?
     /// True if the record was repaired only in memory (`TaskBook.recover`).
     var isRecovered = false
     /// True if ranges were added, dropped or restarted since the last write.

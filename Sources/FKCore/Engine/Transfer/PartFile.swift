@@ -112,9 +112,6 @@ final class PartFile: Sendable {
         return fstat(descriptor, &status) == 0 ? status.modificationTime : nil
     }
 
-    /// The file system of the opened file; nil if the system does not report it.
-    var device: dev_t? { opened?.device }
-
     /// The identity of the file as it is now; nil if the system does not report it.
     var identity: FileIdentity? {
         var status = stat()
