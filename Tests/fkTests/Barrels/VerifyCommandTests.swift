@@ -239,7 +239,7 @@ final class VerifyCommandTests: ServedSuite {
     func refreshMissing(binding: [String]) async throws {
         let digest = binding.isEmpty ? [] : ["sha256=\(Bytes.sha256(small))"]
         try await sandbox.done(["get", "-q", "-b", "b", server.url("/small")] + binding + digest)
-        try FileManager.default.removeItem(at: sandbox.file("small"))
+        try FileManager.default.removeItem(at: URL(fileURLWithPath: "\(sandbox.files)/small"))
         let refresh = try await sandbox.done("barrel", "refresh", "b")
         #expect(refresh.output.hasPrefix("missing small\n"), "\(refresh)")
         #expect(try sandbox.bytes("small") == small)
