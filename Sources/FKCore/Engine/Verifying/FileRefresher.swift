@@ -21,7 +21,7 @@ public struct RefreshedFile: Sendable, Hashable, Identifiable {
     /// The task.
     public var id: TaskID
     /// The URL of the task, percent-encoded.
-    public var url: String
+    package var url: String
     /// The absolute path of the file.
     package var path: String
     /// The file.
