@@ -30,11 +30,11 @@ struct BarrelCheckCommand: Command {
     static let refresh = CommandSpec(
         path: ["barrel", "refresh"], summary: "ask servers whether finished members have changed",
         discussion: [
-            "Asks with conditional requests, and prints a line for each finished member: unchanged, changed or gone, and its "
-                + "name. Changed files are fetched again; the old file stays until the new one is whole. Files that are gone "
-                + "stay. A file that is missing at its place is fetched again without asking. A file that a lock file or --checksum binds to a digest or size is not fetched: the message has the "
-                + "command that takes the new version. Exit status 1: a server could not be asked, or a changed file could "
-                + "not be fetched."
+            "Asks with conditional requests, and prints a line for each finished member: unchanged, changed, gone or "
+                + "missing, and its name. Changed files are fetched again; the old file stays until the new one is whole. "
+                + "Files that are gone stay. A changed file that a lock file or --checksum binds to a digest or size is not fetched: the message has "
+                + "the command that takes the new version. A file that is missing at its place is fetched again without "
+                + "asking. Exit status 1: a server could not be asked, or a file could not be fetched."
         ],
         operands: [OperandSpec("name", "the barrel")], options: RunOptions.specs.filter { $0.long != "detach" },
         examples: [.init("fk barrel refresh photos", "fetch the photos that have changed")],

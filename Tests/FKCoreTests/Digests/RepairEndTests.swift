@@ -60,7 +60,7 @@ struct RepairEndTests {
         try setTime(time, of: path)
     }
 
-    /// The repair runs and has received so many bytes.
+    /// Starts a repair, and returns when it has received `count` bytes.
     private func repairing(_ count: Int) async throws -> (Bench, TaskID, FakeGate) {
         let gate = FakeGate()
         let (bench, id) = try await bench { .file(Self.content, to: $0, gate: gate, pauseAt: count) }

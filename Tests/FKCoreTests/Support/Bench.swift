@@ -166,7 +166,7 @@ final class Bench: Sendable {
         _ = await log.wait { list in list.count { $0 == "\(name):\(state)" } >= times }
     }
 
-    /// Returns once the first attempt at the task of that name has failed and so many seconds have passed.
+    /// Waits until the first attempt at the task of that name has failed, and then moves the clock on by `seconds`.
     func retried(_ name: String, after seconds: Double) async {
         await reached(name, .idle, times: 2)
         await advance(seconds)

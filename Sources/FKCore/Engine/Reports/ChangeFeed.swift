@@ -65,6 +65,7 @@ extension ChangeFeed {
     ) throws -> UInt64 {
         let target = try Observers.Target(selector)
         let listener = Observers.AttemptListener(number: observers.number(), target: target, callback: callback)
+        // The target is followed; an attempt has no present value to report.
         _ = try? follow(target)
         observers.add(listener, end: end)
         endAttemptSequences(target)

@@ -10,7 +10,7 @@ public struct RefreshedFile: Sendable, Hashable, Identifiable {
         /// The server has another version, or cannot say. The file is fetched again, and the old one stays until then. A file
         /// with `isBound` stays.
         case changed
-        /// There is no file at its place any more. It is fetched again, and the server was not asked before.
+        /// The file is not at its place any more. It is fetched again; the server is not asked first.
         case missing
         /// The server has no such file any more (404 or 410). The finished file stays.
         case gone
