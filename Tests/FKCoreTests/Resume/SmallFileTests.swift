@@ -78,17 +78,25 @@ struct SmallFileTests {
         try await end(bench, id, second)
     }
 
-    @Test("what was recorded of it is kept when the process is killed", arguments: [false, true])
-    func killed(_ isRecorded: Bool) async throws {
+    @Test(
+        "what was recorded of it is kept when the process is killed, unless somebody then writes to the part",
+        arguments: [(false, false), (true, false), (true, true)])
+    func killed(_ isRecorded: Bool, _ isEdited: Bool) async throws {
         let (bench, id, gate) = try await running()
         _ = await bench.messager.info(.id(id))
         if isRecorded { await bench.advance(1) }
         let copy = try bench.snapshot()
+        if isEdited {
+            let part = bench.folder.file("out/\(try #require(bench.names.first))")
+            try Data(repeating: 7, count: 20_000).write(to: part, options: [])
+            let later = [FileAttributeKey.modificationDate: Date.now + 1]
+            try FileManager.default.setAttributes(later, ofItemAtPath: part.path)
+        }
         let next = try await Bench(in: copy, isActive: false, content: Self.content)
         _ = try await next.engine.add([bench.task("a")], barrel: nil, run: true)
         await next.engine.activate()
         #expect(await next.finished(id)?.state == .complete)
-        #expect(next.sent("Range") == [isRecorded ? "bytes=20000-" : "-"])
+        #expect(next.sent("Range") == [isRecorded && !isEdited ? "bytes=20000-" : "-"])
         #expect(try bench.out("a") == Self.content)
         await next.downloader.close()
         gate.open()

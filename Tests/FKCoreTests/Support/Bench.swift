@@ -261,6 +261,11 @@ final class Bench: Sendable {
         for name in ["work", "out"] where FileManager.default.fileExists(atPath: folder.file(name).path) {
             try FileManager.default.copyItem(at: folder.file(name), to: copy.file(name))
         }
+        for name in try FileManager.default.subpathsOfDirectory(atPath: copy.path) {
+            let written = try? FileManager.default.attributesOfItem(atPath: folder.file(name).path)[.modificationDate]
+            guard let written else { continue }
+            try FileManager.default.setAttributes([.modificationDate: written], ofItemAtPath: copy.file(name).path)
+        }
         return copy
     }
 }

@@ -22,6 +22,7 @@ extension TaskBook {
             return true
         case .action:
             // The attempt has not failed. Its process ended.
+            leavePart(entry)
             entry.record.interrupt()
             writeRecovered(entry)
         case .complete where isRenameMissing:
@@ -43,6 +44,29 @@ extension TaskBook {
         }
         return false
     }
+
+    /// Records the time of the part for a process that was killed, so that a later write by another program is noticed. Since
+    /// the process writes a position into the info file after its bytes, a part that is newer than the info file was written to
+    /// by another program, unless it has bytes without a position: those are the last bytes of the process.
+    private func leavePart(_ entry: TaskEntry) {
+        let record = entry.record
+        guard record.partTime == nil, record.bootID == BootID.current, record.received > 0, !entry.awaitsProof,
+            let info = FileIdentity(path: workPath.infoPath(entry.id))?.time,
+            let path = record.partFolders(home: workPath.destination(of: record)).lazy
+                .map({ $0.path(of: record.partName ?? "") }).first(where: FileNames.exists),
+            let folder = try? Folder(path: path.folderPart),
+            let part = try? PartFile(reading: path.lastPathPart, in: folder)
+        else { return }
+        let seconds = (Double(part.openedTime) - Double(info)) / 1e9
+        let isEdited = seconds > (record.ranges.contains { part.hasBytes(after: $0) } ? Self.longWrite : Self.clockStep)
+        entry.record.leavePart(isEdited ? info : part.openedTime)
+    }
+
+    /// The seconds that one time of a file may be behind another that was set later: a tick of the kernel's clock is 4 ms, and
+    /// copies may round times.
+    private static var clockStep: Double { 0.01 }
+    /// The longest time in seconds between the write of bytes and that of their position.
+    private static var longWrite: Double { 5 }
 
     /// Writes a repaired record. Before the queue is active, its activation, a verb or an addition writes it.
     private func writeRecovered(_ entry: TaskEntry) {

@@ -223,6 +223,13 @@ final class PartFile: Sendable {
         return found >= 0 && found < range.upperBound ? Int64(found) : nil
     }
 
+    /// True if bytes may have been written behind the received bytes of the range.
+    func hasBytes(after range: SavedRange) -> Bool {
+        guard range.position < min(range.end ?? .max, openedLength) else { return false }
+        let nextBlock = (range.position + 4095) / 4096 * 4096
+        return nextBlock >= openedLength || hole(in: nextBlock..<nextBlock + 1) == nil
+    }
+
     /// Sets the time of the last write, so that the file counts as the one that was copied.
     func setTime(_ nanoseconds: Int64?) {
         guard let nanoseconds else { return }
