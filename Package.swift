@@ -42,7 +42,8 @@ let package = Package(
             ],
             path: "Sources/FKCore/Transport"),
         .target(
-            name: "FKManifests", dependencies: ["FKTransport", "FKModel", "FKMiddleware"],
+            name: "FKManifests",
+            dependencies: ["CSystem", "FKCore", "FKEngine", "FKStore", "FKTransport", "FKModel", "FKMiddleware"],
             path: "Sources/FKCore/Manifests", swiftSettings: small),
         .target(
             name: "FKStore", dependencies: ["CSystem", "FKModel", "FKMiddleware"], path: "Sources/FKCore/Store"),
@@ -50,7 +51,7 @@ let package = Package(
             name: "FKEngine", dependencies: ["CSystem", "FKStore", "FKTransport", "FKModel", "FKMiddleware"],
             path: "Sources/FKCore/Engine"),
         .target(
-            name: "FKCore", dependencies: ["FKEngine", "FKManifests", "FKMiddleware"], path: "Sources/FKCore",
+            name: "FKCore", dependencies: ["CSystem", "FKEngine", "FKMiddleware"], path: "Sources/FKCore",
             exclude: ["Model", "Transport", "Manifests", "Store", "Engine"]),
         .target(name: "FKTesting", dependencies: ["CSystem", "FKCore", "FKEngine", "FKTransport", "FKMiddleware"]),
         .executableTarget(name: "fk", dependencies: ["FKCore", "FKManifests", "FKMiddleware"], swiftSettings: small),
@@ -81,15 +82,15 @@ let package = Package(
             name: "BackgroundApp", dependencies: ["FKCore", "FKEngine", "FKStore", "FKTransport", "FKTesting"],
             path: "Tests/BackgroundApp"),
         .target(
-            name: "TestSupport", dependencies: ["FKCore", "FKManifests", "FKMiddleware", "FKTesting"],
+            name: "TestSupport", dependencies: ["FKCore", "FKMiddleware", "FKTesting"],
             path: "Tests/TestSupport"),
         .testTarget(name: "FKMiddlewareTests", dependencies: ["FKMiddleware", "TestSupport"]),
         .testTarget(
             name: "FKCoreTests",
             dependencies: [
-                "FKCore", "FKEngine", "FKStore", "FKManifests", "FKTransport", "FKModel", "FKMiddleware", "TestSupport",
-                "BackgroundApp",
+                "FKCore", "FKEngine", "FKStore", "FKTransport", "FKModel", "FKMiddleware", "TestSupport",
             ]),
+        .testTarget(name: "FKManifestsTests", dependencies: ["FKManifests", "FKCore", "TestSupport"]),
         // Sees what an application sees: neither internal nor package declarations.
         .testTarget(
             name: "FKCorePublicTests", dependencies: ["FKCore", "FKManifests", "FKMiddleware", "FKTesting"],

@@ -24,7 +24,7 @@ public final class Downloader: Sendable {
     /// Counts who waits for the files of tasks.
     let waiters = DownloadWaiters()
     /// The engine of the work path.
-    let engine: any EngineAccess
+    package let engine: any EngineAccess
 
     /// Creates a downloader. No task runs before `activateQueue()`.
     ///

@@ -1,4 +1,5 @@
 import FKCore
+import FKManifests
 import FKMiddleware
 
 /// Confines downloads to the folders that were named at the start, also through symbolic links.

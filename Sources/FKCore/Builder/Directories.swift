@@ -9,7 +9,7 @@ extension TaskDescription {
     }
 
     /// The path of a file URL; the text of any other, which is no path.
-    static func directory(_ url: URL) -> String {
+    package static func directory(_ url: URL) -> String {
         url.isFileURL ? directory(url.filePath) : url.absoluteString
     }
 }

@@ -1,8 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import FKManifests
-
 /// The plan A, B: A's connection is lost half way, B goes on, or begins again where the files are not the same.
 @Suite("Bytes across mirrors", .timeLimit(.minutes(10)))
 struct MirrorTests {
@@ -73,15 +71,14 @@ struct MirrorTests {
         let bench = try await Bench { request, _ in
             request.urlRequest.url?.host == "b.example" ? .file([1, 2, 3], to: request) : .status(404)
         }
-        let list = "\(Self.a)\t\(Self.b)\n  header=Authorization: Basic list\n  header=X-Key: k\n  user-agent=lab\n"
-        var shared = TaskOptions()
-        shared.headers = [.init("Cookie", "a=secret")]
-        shared.secretHeaders = ["cookie"]
-        var folders = EntryFolders()
-        let entry = try #require(try Manifest(list).entries.first)
         try await bench.completed(Self.a) { task in
-            guard let listed = try? entry.task(in: bench.out, shared, &folders) else { return }
-            task = listed
+            task.mirrors = [Self.b]
+            task.options.headers = [
+                .init("Cookie", "a=secret"), .init("Authorization", "Basic list"), .init("X-Key", "k"),
+                .init("User-Agent", "lab"),
+            ]
+            task.options.secretHeaders = ["cookie", "authorization"]
+            task.options.listHeaders = ["authorization", "user-agent", "x-key"]
         }
         for (name, value) in [("Authorization", "Basic list"), ("X-Key", "k"), ("User-Agent", "lab")] {
             #expect(bench.sent(name) == [value, value])

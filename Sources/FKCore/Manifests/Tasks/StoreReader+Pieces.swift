@@ -1,4 +1,4 @@
-import FKManifests
+import FKCore
 
 extension StoreReader {
     /// The digests as lists in JSON have them: an array of one object; nil without any.

@@ -1,4 +1,4 @@
-import FKManifests
+import FKCore
 import FKMiddleware
 import Foundation
 
@@ -109,7 +109,8 @@ extension Builder {
             if let name = entry.name, let fault = ManifestName.fault(in: name) {
                 throw EntryFault("'\(name)': \(fault)")
             }
-            description = try entry.task(in: TaskDescription.directory(folder), TaskOptions(), &folders)
+            let task = try entry.task(in: TaskDescription.directory(folder), TaskOptions(), &folders)
+            self.init(description: task)
         } catch {
             throw DownloadError(.invalidArgument, "A file of the list cannot be fetched: \(error.reason).")
         }

@@ -1,4 +1,3 @@
-import FKManifests
 import FKMiddleware
 import Foundation
 

@@ -1,4 +1,4 @@
-import FKManifests
+import FKCore
 import FKMiddleware
 import Foundation
 

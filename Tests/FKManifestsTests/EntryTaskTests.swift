@@ -1,0 +1,37 @@
+import FKCore
+import TestSupport
+import Testing
+
+@testable import FKManifests
+
+@Suite("Tasks of a list's entries") struct EntryTaskTests {
+    @Test("header fields of an entry go to all of its addresses, those of the command line to the first origin")
+    func headers() throws {
+        let list = "http://a/f\thttp://b/f\n  header=Authorization: Basic list\n  header=X-Key: k\n  user-agent=lab\n"
+        var shared = TaskOptions()
+        shared.headers = [.init("Cookie", "a=secret")]
+        shared.secretHeaders = ["cookie"]
+        var folders = EntryFolders()
+        let task = try #require(try Manifest(list).entries.first).task(in: "/d", shared, &folders)
+        #expect(task.mirrors == ["http://b/f"])
+        #expect(task.options.headers?.map(\.name) == ["Cookie", "Authorization", "X-Key", "User-Agent"])
+        #expect(task.options.secretHeaders?.contains("authorization") == true)
+        #expect(task.options.listHeaders == ["authorization", "user-agent", "x-key"])
+    }
+
+    @Test("nothing of a list is parsed before its signature is proven, and its lock names the signer")
+    func list() throws {
+        let bytes = Array("https://h/a\n".utf8)
+        let (key, signature) = try Minisign.signed(bytes)
+        var manifest = try Manifest.verified(by: key, signature: signature, parsing: bytes)
+        #expect(manifest.entries.count == 1 && manifest.facts.signedBy == key.description)
+        manifest.entries[0].name = "a"
+        let lock = manifest.written(as: .lock).bytes
+        #expect(try Manifest(parsing: lock).facts.signedBy == key.description)
+        // A malformed list is refused for its signature.
+        let error = #expect(throws: DownloadError.self) {
+            try Manifest.verified(by: key, signature: signature, parsing: [0xff])
+        }
+        #expect(error?.code == .checksumMismatch)
+    }
+}
