@@ -62,9 +62,11 @@ struct FormerWorkPathTests {
         try InfoFile.update(path, record: contents.record, handle: &contents.handle)
     }
 
-    @Test("its tasks, its barrel and its limits are read")
+    @Test("in the boot that wrote it, its tasks, its barrel and its limits are read")
     func read() async throws {
-        let bench = try await Self.bench(in: Self.copy())
+        let folder = try Self.copy()
+        for name in Self.names { try Self.move(TaskDescription(url: Self.origin + name).id, in: folder) }
+        let bench = try await Self.bench(in: folder)
         let infos = try await bench.messager.records().records.map(\.info)
         #expect(infos.map(\.url) == Self.names.map { Self.origin + $0 })
         #expect(infos.map(\.state) == [.complete, .error, .suspend, .cancel, .idle])
