@@ -78,25 +78,37 @@ struct SmallFileTests {
         try await end(bench, id, second)
     }
 
+    /// A write of another program to the part file of a killed process.
+    struct Edit: Sendable {
+        /// The length of the part after it.
+        var length: Int
+        /// So much later than the process.
+        var seconds: Double
+    }
+
     @Test(
         "what was recorded of it is kept when the process is killed, unless somebody then writes to the part",
-        arguments: [(false, false), (true, false), (true, true)])
-    func killed(_ isRecorded: Bool, _ isEdited: Bool) async throws {
+        arguments: [
+            (nil, "-"), (nil, "bytes=20000-"), (Edit(length: 20_000, seconds: 1), "-"),
+            // The last bytes of the process may have no position.
+            (Edit(length: 40_000, seconds: 1), "bytes=20000-"), (Edit(length: 40_000, seconds: 10), "-"),
+        ] as [(Edit?, String)])
+    func killed(_ edit: Edit?, _ range: String) async throws {
         let (bench, id, gate) = try await running()
         _ = await bench.messager.info(.id(id))
-        if isRecorded { await bench.advance(1) }
+        if edit != nil || range != "-" { await bench.advance(1) }
         let copy = try bench.snapshot()
-        if isEdited {
+        if let edit {
             let part = bench.folder.file("out/\(try #require(bench.names.first))")
-            try Data(repeating: 7, count: 20_000).write(to: part, options: [])
-            let later = [FileAttributeKey.modificationDate: Date.now + 1]
+            try Data(Self.content[..<edit.length]).write(to: part, options: [])
+            let later = [FileAttributeKey.modificationDate: Date.now + edit.seconds]
             try FileManager.default.setAttributes(later, ofItemAtPath: part.path)
         }
         let next = try await Bench(in: copy, isActive: false, content: Self.content)
         _ = try await next.engine.add([bench.task("a")], barrel: nil, run: true)
         await next.engine.activate()
         #expect(await next.finished(id)?.state == .complete)
-        #expect(next.sent("Range") == [isRecorded && !isEdited ? "bytes=20000-" : "-"])
+        #expect(next.sent("Range") == [range])
         #expect(try bench.out("a") == Self.content)
         await next.downloader.close()
         gate.open()
