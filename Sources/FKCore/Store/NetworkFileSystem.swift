@@ -36,6 +36,16 @@ package enum NetworkFileSystem {
         #endif
     }
 
+    /// True if this machine's clock sets the times of files there, as far as is known: the clock of a server or of a virtual
+    /// machine's host differs.
+    package static func hasOwnClock(_ path: String) -> Bool {
+        #if canImport(Darwin)
+            name(of: path) == nil
+        #else
+            fk_file_system(path) != fuse && name(of: path) == nil
+        #endif
+    }
+
     /// The mounts of this process, a line each; empty on other systems than Linux.
     static func mounts() -> String { (try? String(contentsOfFile: "/proc/self/mounts", encoding: .utf8)) ?? "" }
 

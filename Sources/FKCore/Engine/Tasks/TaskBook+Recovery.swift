@@ -47,13 +47,15 @@ extension TaskBook {
 
     /// Records the time of the part for a process that was killed, so that a later write by another program is noticed. Since
     /// the process writes a position into the info file after its bytes, a part that is newer than the info file was written to
-    /// by another program, unless it has bytes without a position: those are the last bytes of the process.
+    /// by another program, unless it has bytes without a position: those are the last bytes of the process. File systems of other
+    /// machines have other clocks, so nothing is recorded there.
     private func leavePart(_ entry: TaskEntry) {
         let record = entry.record
         guard record.partTime == nil, record.bootID == BootID.current, record.received > 0, !entry.awaitsProof,
             let info = FileIdentity(path: workPath.infoPath(entry.id))?.time,
             let path = record.partFolders(home: workPath.destination(of: record)).lazy
                 .map({ $0.path(of: record.partName ?? "") }).first(where: FileNames.exists),
+            [workPath.root, path.folderPart].allSatisfy(NetworkFileSystem.hasOwnClock),
             let folder = try? Folder(path: path.folderPart),
             let part = try? PartFile(reading: path.lastPathPart, in: folder)
         else { return }
