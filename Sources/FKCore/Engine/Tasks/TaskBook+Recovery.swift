@@ -60,13 +60,12 @@ extension TaskBook {
             let part = try? PartFile(reading: path.lastPathPart, in: folder)
         else { return }
         let seconds = (Double(part.openedTime) - Double(info)) / 1e9
-        let isEdited = seconds > (record.ranges.contains { part.hasBytes(after: $0) } ? Self.longWrite : Self.clockStep)
+        let isEdited = seconds > (record.ranges.contains { part.hasBytes(after: $0) } ? Self.longWrite : Self.rounding)
         entry.record.leavePart(isEdited ? info : part.openedTime)
     }
 
-    /// The seconds that one time of a file may be behind another that was set later: a tick of the kernel's clock is 4 ms, and
-    /// copies may round times.
-    private static var clockStep: Double { 0.01 }
+    /// The seconds by which a copy of a work path may round times. The kernel's clock never goes back between the two writes.
+    private static var rounding: Double { 0.001 }
     /// The longest time in seconds between the write of bytes and that of their position.
     private static var longWrite: Double { 5 }
 
