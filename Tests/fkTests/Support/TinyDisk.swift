@@ -49,9 +49,13 @@ final class TinyDisk: Sendable {
         let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: file))
         defer { try? handle.close() }
         var rest = bytes
-        while rest > 0, (try? handle.write(contentsOf: Data(count: min(rest, 4_096)))) != nil { rest -= 4_096 }
-        // What is only in memory so far may have room that is gone once it is on the disk.
-        sync()
+        var before: Int
+        repeat {
+            before = rest
+            while rest > 0, (try? handle.write(contentsOf: Data(count: min(rest, 4_096)))) != nil { rest -= 4_096 }
+            // What is only in memory so far may have room that is gone once it is on the disk, or more room than it needs there.
+            sync()
+        } while 0 < rest && rest < before
     }
 
     /// Gives it back.
