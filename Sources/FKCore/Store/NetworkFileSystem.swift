@@ -36,8 +36,8 @@ package enum NetworkFileSystem {
         #endif
     }
 
-    /// True if this machine's clock sets the times of files there, as far as is known: the clock of a server or of a virtual
-    /// machine's host differs.
+    /// True if this machine's clock sets the times of files there, as far as is known. Over FUSE it may be the clock of a server
+    /// or of a virtual machine's host.
     package static func hasOwnClock(_ path: String) -> Bool {
         #if canImport(Darwin)
             name(of: path) == nil
