@@ -27,7 +27,13 @@ RELEASE += -Xswiftc -enforce-exclusivity=unchecked
 export FK_SMALL := 1
 # The few items of ICU's data that fk asks for, in the place of 34 MB. The file has flags of the linker; none on macOS.
 ICU := .build/icu/flags
+# Relative relocations take 2 MB; packed ones a few KB. The C library understands them since 2.36, and an older one refuses the
+# program with a message.
+PACKED := $(shell getconf GNU_LIBC_VERSION 2> /dev/null | awk -F '[ .]' \
+  '$$2 > 2 || $$3 >= 36 { print "-Xlinker -z -Xlinker pack-relative-relocs" }')
 BIN := .build/release/fk
+# The program of the tarball, which runs on other systems than this one. Elsewhere than on Linux it is the same as BIN.
+PORTABLE := .build/portable
 VERSION := $(shell sed -n 's/.*static let text = "\(.*\)".*/\1/p' Sources/FKCore/Model/Version.swift)
 # The day of the release, from which packages take the times of their files.
 export SOURCE_DATE_EPOCH ?= $(shell date -u -d "$$(sed -n 's/.*static let date = "\(.*\)".*/\1/p' \
@@ -36,7 +42,7 @@ export SOURCE_DATE_EPOCH ?= $(shell date -u -d "$$(sed -n 's/.*static let date =
 # So many tests at once and no more: 600 at once make each of them slow enough on a busy machine to meet its time limit.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 24
 
-.PHONY: help build order demo test test-page test-threads test-addresses fuzz bench torture examples lint format install uninstall clean \
+.PHONY: help setup build portable order demo test test-page test-threads test-addresses fuzz bench torture examples lint format install uninstall clean \
   deb dist test-deb test-dist test-package test-cluster docs api
 
 help: ## list the targets
@@ -48,18 +54,32 @@ order: ## record which functions usual commands execute, after large changes (as
 	$(SWIFT) build $(RELEASE) $$(cat $(ICU)) $(SWIFTFLAGS) -Xlinker -Map=.build/order.map -Xlinker --no-demangle --product fk
 	Packaging/order/record $(BIN) .build/order.map
 
+setup: ## say what build, tests and demo need that is not here, and install it (apt or brew)
+	@.ci/needs build test
+
 demo: build ## build the release and show all of it on this machine
 	$(BIN) demo $(DEMOFLAGS)
 
-build: ## build the release: .build/release/fk and fk-rpc
+build: ## build the release: .build/release/fk
 	@.ci/needs build
 	@SWIFT="$(SWIFT)" Packaging/icu/build $(dir $(ICU))
-	$(SWIFT) build $(RELEASE) $(LINKED) $$(cat $(ICU)) $(SWIFTFLAGS) --product fk
-	$(SWIFT) build $(RELEASE) $(LINKED) $$(cat $(ICU)) $(SWIFTFLAGS) --product fk-rpc
+	$(SWIFT) build $(RELEASE) $(LINKED) $(PACKED) $$(cat $(ICU)) $(SWIFTFLAGS) --product fk
+
+ifeq ($(shell uname -s),Linux)
+portable: build ## link the release for other Linux systems: .build/portable/fk
+	@SWIFT="$(SWIFT)" Packaging/portable/build $(PORTABLE)
+	@cp -p $(BIN) $(PORTABLE)/own
+	$(SWIFT) build $(RELEASE) $(LINKED) $$(cat $(ICU) $(PORTABLE)/flags) --pkg-config-path "$(CURDIR)/$(PORTABLE)" \
+	  $(SWIFTFLAGS) --product fk
+	@mv $(BIN) $(PORTABLE)/fk && mv $(PORTABLE)/own $(BIN)
+else
+portable: build
+	install -d $(PORTABLE)
+	cp $(BIN) $(PORTABLE)/fk
+endif
 
 # The fuzz tests come last and alone: they use all processors, and tests of terminals and time-outs would wait for them.
-test: ## install what the tests need and run them
-	@.ci/needs build test
+test: setup ## run the tests
 	$(SWIFT) test --disable-xctest $(SWIFTFLAGS) --skip '\.Fuzz' $(TESTFLAGS)
 	$(SWIFT) test --disable-xctest $(SWIFTFLAGS) --filter '\.Fuzz' $(TESTFLAGS)
 
@@ -67,13 +87,11 @@ test-page: ## install what the tests of the page of fk rpc need and run them
 	@.ci/needs page
 	.ci/page
 
-test-threads: ## the tests but the fuzz tests under the thread sanitizer, one after the other: it makes them ten times slower
-	@.ci/needs build test
+test-threads: setup ## the tests but the fuzz tests under the thread sanitizer, one after the other: it makes them ten times slower
 	$(SWIFT) test --disable-xctest --sanitize=thread --scratch-path .build/threads --no-parallel \
 	  --skip '\.Fuzz' $(SWIFTFLAGS) $(TESTFLAGS)
 
-test-addresses: ## the tests under the address sanitizer
-	@.ci/needs build test
+test-addresses: setup ## the tests under the address sanitizer
 	ASAN_OPTIONS=detect_leaks=0 $(SWIFT) test --disable-xctest --sanitize=address --scratch-path .build/addresses \
 	  --no-parallel $(SWIFTFLAGS) $(TESTFLAGS)
 
@@ -89,11 +107,11 @@ fuzz: ## generated info files, names, headers and lists by the million (FUZZCOUN
 
 bench: build ## compare with curl, aria2, wget2 and axel on this machine; writes Docs/Benchmarks
 	@.ci/needs bench
-	Tests/Benchmarks/run --save Docs/Benchmarks $(BENCHFLAGS) $(BIN)
+	PATH="$$PATH:$(CURDIR)/.build/bench/bin" Tests/Benchmarks/run --save Docs/Benchmarks $(BENCHFLAGS) $(BIN)
 
 torture: build ## kill fk at every call, cut its power, let its calls fail: an hour; TORTUREFLAGS=--quick: three minutes
 	@.ci/needs torture
-	$(SWIFT) build $(RELEASE) $(LINKED) $$(cat $(ICU)) $(SWIFTFLAGS) --product CustomMiddleware
+	$(SWIFT) build $(RELEASE) $(LINKED) $(PACKED) $$(cat $(ICU)) $(SWIFTFLAGS) --product CustomMiddleware
 	Tests/Torture/run $(TORTUREFLAGS) $(BIN)
 
 examples: ## build and run every example
@@ -116,11 +134,10 @@ format: ## format all sources
 SHARED := share/man/man1/fk.1 share/bash-completion/completions/fk share/zsh/site-functions/_fk \
   share/fish/vendor_completions.d/fk.fish
 
-install: build ## install fk, fk-rpc, the manual page and completions under PREFIX (/usr/local); DESTDIR is honoured
+install: build ## install fk, the manual page and completions under PREFIX (/usr/local); DESTDIR is honoured
 	install -d "$(DESTDIR)$(PREFIX)/bin"
 	for file in $(SHARED); do install -d "$(DESTDIR)$(PREFIX)/$$(dirname "$$file")" || exit; done
 	install -m 755 $(BIN) "$(DESTDIR)$(PREFIX)/bin/fk"
-	install -m 755 $(BIN)-rpc "$(DESTDIR)$(PREFIX)/bin/fk-rpc"
 	$(BIN) man > "$(DESTDIR)$(PREFIX)/share/man/man1/fk.1"
 	$(BIN) completions bash > "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/fk"
 	$(BIN) completions zsh > "$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_fk"
@@ -128,19 +145,19 @@ install: build ## install fk, fk-rpc, the manual page and completions under PREF
 	cd "$(DESTDIR)$(PREFIX)" && chmod 644 $(SHARED)
 
 uninstall: ## remove what install put there
-	rm -f "$(DESTDIR)$(PREFIX)/bin/fk" "$(DESTDIR)$(PREFIX)/bin/fk-rpc"
+	rm -f "$(DESTDIR)$(PREFIX)/bin/fk"
 	for file in $(SHARED); do rm -f "$(DESTDIR)$(PREFIX)/$$file"; done
 
 deb: build ## build a Debian package: .build/packages/fk_VERSION_ARCH.deb
 	@.ci/needs deb
 	Packaging/deb/build $(VERSION) .build/packages
 
-dist: build ## build tarballs of the source and of the program, with SHA256SUMS: .build/dist
+dist: portable ## build tarballs of the source and of the program, with SHA256SUMS: .build/dist
 	Packaging/dist $(VERSION) .build/dist
 
 test-deb: deb ## install, run and remove the package in a fresh Debian root (as root; not part of make test)
 	@.ci/needs test-deb
-	Packaging/deb/test .build/packages/fk_$(VERSION)-1_*.deb
+	Packaging/deb/test .build/packages/fk_$(subst -,~,$(VERSION))-1_*.deb
 
 test-dist: ## build the tarballs in two folders and compare their bytes (not part of make test)
 	@.ci/needs build

@@ -6,6 +6,13 @@ import PackageDescription
 let small: [SwiftSetting] =
     Context.environment["FK_SMALL"] == nil ? [] : [.unsafeFlags(["-Osize"], .when(configuration: .release))]
 
+// What FKCore has besides its inner targets. FKEngine has two of the folders beside these: Engine and Configure.
+let aboveEngine = [
+    "Barrels", "Builder", "Client", "Control", "FKCore.docc", "Handles", "Messager", "Observation", "Programs",
+    "Reading",
+    "DownloadTool.swift", "Downloader.swift", "Exports.swift",
+]
+
 let package = Package(
     name: "FKDownloader",
     platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
@@ -16,7 +23,6 @@ let package = Package(
         // For tests of applications and of middlewares.
         .library(name: "FKTesting", targets: ["FKTesting"]),
         .executable(name: "fk", targets: ["fk"]),
-        .executable(name: "fk-rpc", targets: ["fk-rpc"]),
     ],
     targets: [
         .systemLibrary(
@@ -26,8 +32,6 @@ let package = Package(
             name: "CLibcrypto", pkgConfig: "libcrypto",
             providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
         .systemLibrary(name: "CSystem"),
-        // Without pkgConfig: a package that uses the library alone would be warned that it is not installed.
-        .systemLibrary(name: "CLibwebsockets", providers: [.apt(["libwebsockets-dev"]), .brew(["libwebsockets"])]),
         .target(
             name: "FKMiddleware",
             dependencies: ["CSystem", .target(name: "CLibcrypto", condition: .when(platforms: [.linux]))]),
@@ -49,16 +53,20 @@ let package = Package(
             name: "FKStore", dependencies: ["CSystem", "FKModel", "FKMiddleware"], path: "Sources/FKCore/Store"),
         .target(
             name: "FKEngine", dependencies: ["CSystem", "FKStore", "FKTransport", "FKModel", "FKMiddleware"],
-            path: "Sources/FKCore/Engine"),
+            path: "Sources/FKCore", exclude: aboveEngine + ["Model", "Transport", "Manifests", "Store"],
+            sources: ["Engine", "Configure"]),
         .target(
             name: "FKCore", dependencies: ["CSystem", "FKEngine", "FKMiddleware"], path: "Sources/FKCore",
-            exclude: ["Model", "Transport", "Manifests", "Store", "Engine"]),
+            exclude: ["Model", "Transport", "Manifests", "Store", "Engine", "Configure"]),
         .target(name: "FKTesting", dependencies: ["CSystem", "FKCore", "FKEngine", "FKTransport", "FKMiddleware"]),
-        .executableTarget(name: "fk", dependencies: ["FKCore", "FKManifests", "FKMiddleware"], swiftSettings: small),
-        .target(name: "FKRPC", dependencies: ["FKCore", "FKManifests", "FKMiddleware"]),
         .executableTarget(
-            name: "fk-rpc", dependencies: ["FKRPC", "FKCore", "FKManifests", "FKMiddleware", "CLibwebsockets"],
-            resources: [.embedInCode("Page")]),
+            name: "fk", dependencies: ["FKWeb", "FKRPC", "FKCore", "FKManifests", "FKMiddleware"], swiftSettings: small
+        ),
+        .target(
+            name: "FKRPC", dependencies: ["FKCore", "FKManifests", "FKMiddleware"], swiftSettings: small),
+        .target(
+            name: "FKWeb", dependencies: ["FKRPC", "FKCore", "FKManifests", "FKMiddleware"],
+            resources: [.embedInCode("Page")], swiftSettings: small),
         .executableTarget(
             name: "CustomMiddleware", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/CustomMiddleware"),
         .executableTarget(name: "PollingInfo", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/PollingInfo"),
@@ -68,6 +76,9 @@ let package = Package(
             name: "TwoProcesses", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/TwoProcesses"),
         .executableTarget(name: "OneFile", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/OneFile"),
         .executableTarget(
+            name: "PlayWhileLoading", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/PlayWhileLoading"),
+        .executableTarget(name: "PassThrough", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/PassThrough"),
+        .executableTarget(
             name: "FetchList", dependencies: ["FKCore", "FKManifests", "FKMiddleware"], path: "Examples/FetchList"),
         .executableTarget(name: "FreshLink", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/FreshLink"),
         .executableTarget(name: "PhotoList", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/PhotoList"),
@@ -76,6 +87,8 @@ let package = Package(
         .executableTarget(name: "FileService", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/FileService"),
         .executableTarget(name: "SwiftProgram", path: "Examples/SwiftProgram"),
         .executableTarget(name: "TaskView", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/TaskView"),
+        .executableTarget(
+            name: "FormerCalls", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/FormerCalls"),
         .executableTarget(name: "Migrated", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/Migrated"),
         // An application that tests kill (Background/SystemModelTests).
         .executableTarget(
@@ -90,14 +103,14 @@ let package = Package(
             dependencies: [
                 "FKCore", "FKEngine", "FKStore", "FKTransport", "FKModel", "FKMiddleware", "TestSupport",
             ]),
-        .testTarget(name: "FKManifestsTests", dependencies: ["FKManifests", "FKCore", "TestSupport"]),
+        .testTarget(name: "FKManifestsTests", dependencies: ["FKManifests", "FKCore", "FKStore", "TestSupport"]),
         // Sees what an application sees: neither internal nor package declarations.
         .testTarget(
             name: "FKCorePublicTests", dependencies: ["FKCore", "FKManifests", "FKMiddleware", "FKTesting"],
             packageAccess: false),
         .testTarget(
             name: "FKRPCTests",
-            dependencies: ["fk", "fk-rpc", "FKRPC", "FKCore", "FKManifests", "FKMiddleware", "TestSupport"]),
+            dependencies: ["fk", "FKWeb", "FKRPC", "FKCore", "FKManifests", "FKMiddleware", "TestSupport"]),
         .testTarget(name: "fkTests", dependencies: ["fk", "FKCore", "FKManifests", "TestSupport"]),
     ],
     swiftLanguageModes: [.v6]

@@ -24,7 +24,7 @@ do {
     let manifest = try Manifest(parsing: Array(bytes), fileName: arguments[0], reading)
     for fault in manifest.faults { print("left out: \(fault)") }
     failures = manifest.faultCount
-    let builders = try manifest.entries.map { try Builder($0, in: folder) }
+    let builders = try manifest.entries.map { try Builder($0, in: folder, takesOrders: true) }
     failures += try await withDownloader(Configure(workPath: folder.appendingPathComponent(".work"))) { downloader in
         let list = try await downloader.barrel("list")
         var failures = 0

@@ -10,6 +10,7 @@ class Fk < Formula
   # Swift 6.3
   depends_on xcode: ["26.4", :build]
 
+  # fk rpc loads it
   depends_on "libwebsockets"
 
   on_macos do
@@ -26,7 +27,6 @@ class Fk < Formula
   def install
     # The program is built outside SwiftPM's sandbox, because Homebrew has its own.
     system "swift", "build", "--disable-sandbox", "-c", "release", "--product", "fk"
-    system "swift", "build", "--disable-sandbox", "-c", "release", "--product", "fk-rpc"
     system "make", "--assume-old=build", "install", "PREFIX=#{prefix}"
   end
 

@@ -41,6 +41,9 @@ static inline CURLcode fk_easy_get_long(CURL *easy, CURLINFO info, long *value) 
 static inline CURLcode fk_easy_get_offset(CURL *easy, CURLINFO info, curl_off_t *value) {
     return curl_easy_getinfo(easy, info, value);
 }
+static inline CURLcode fk_easy_get_list(CURL *easy, CURLINFO info, struct curl_slist **value) {
+    return curl_easy_getinfo(easy, info, value);
+}
 static inline CURLcode fk_easy_get_string(CURL *easy, CURLINFO info, char **value) {
     return curl_easy_getinfo(easy, info, value);
 }
@@ -72,13 +75,14 @@ static inline CURLSHcode fk_share_sessions(CURLSH *share) {
     return curl_share_setopt(share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
 }
 
-/* Options whose names depend on the libcurl version at compile time. */
+/* Options whose names depend on the libcurl version at compile time. The library at run time may be older than the headers: it
+   answers with CURLE_UNKNOWN_OPTION. */
 static inline CURLcode fk_easy_set_http_only(CURL *easy) {
 #if LIBCURL_VERSION_NUM >= 0x075500
-    return curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-#else
-    return curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+    if (curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK) return CURLE_OK;
 #endif
+    /* CURLOPT_PROTOCOLS, which later headers call deprecated. */
+    return curl_easy_setopt(easy, (CURLoption)(CURLOPTTYPE_LONG + 181), (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
 }
 /* Ends a transfer without waiting for a name lookup that is still running in a thread of libcurl. */
 static inline CURLcode fk_easy_set_quick_exit(CURL *easy) {
@@ -100,16 +104,25 @@ static inline const char *fk_easy_default_ca_file(CURL *easy) {
     return file;
 }
 
-/* Opens a socket. `context` is an int, which gets the error number of a failure: libcurl itself does not report it. */
+/* What the opening of a socket needs and finds out. */
+struct fk_socket_opening {
+    /* The error number of a failure, which libcurl itself does not report; 0 without one. */
+    int error;
+    /* Returns whether a socket to the address may be opened; NULL allows all. */
+    int (*may)(void *context, const struct sockaddr *address);
+    void *context;
+};
 static inline curl_socket_t fk_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address) {
     (void)purpose;
+    struct fk_socket_opening *opening = (struct fk_socket_opening *)context;
+    if (opening->may != NULL && !opening->may(opening->context, &address->addr)) return CURL_SOCKET_BAD;
     curl_socket_t descriptor = socket(address->family, address->socktype, address->protocol);
-    if (descriptor == CURL_SOCKET_BAD) *(int *)context = errno;
+    if (descriptor == CURL_SOCKET_BAD) opening->error = errno;
     return descriptor;
 }
-static inline void fk_easy_set_open_socket(CURL *easy, int *error) {
+static inline void fk_easy_set_open_socket(CURL *easy, struct fk_socket_opening *opening) {
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, fk_open_socket);
-    curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, error);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, opening);
 }
 
 /* Keeps child processes from inheriting sockets. */

@@ -174,6 +174,47 @@ static inline int64_t fk_born(int folder, const char *path) {
 #else
 static inline int64_t fk_born(int folder, const char *path) { return 0; }
 #endif
+/* A lock of an open file, which ends with its last descriptor and which two descriptors of one process do not share. It is on a
+   byte behind every file, because some network file systems refuse to read and write locked bytes. Swift imports neither the
+   commands nor the structure. */
+#if defined(__APPLE__)
+enum { fk_try_lock_command = 90, fk_ask_lock_command = 92 }; /* F_OFD_SETLK, F_OFD_GETLK */
+#else
+enum { fk_try_lock_command = 37, fk_ask_lock_command = 36 };
+#endif
+static inline int fk_lock_command(int file, int command, struct flock *lock, int type) {
+    memset(lock, 0, sizeof *lock);
+    lock->l_type = (short)type;
+    lock->l_whence = SEEK_SET;
+    lock->l_start = (off_t)1 << 62;
+    lock->l_len = 1;
+    return fcntl(file, command, lock);
+}
+/* Takes the lock of a file that is open for writing. Returns 0, or -1 with errno; EAGAIN or EACCES if it is held. */
+static inline int fk_lock(int file) {
+    struct flock lock;
+    return fk_lock_command(file, fk_try_lock_command, &lock, F_WRLCK);
+}
+static inline void fk_unlock(int file) {
+    struct flock lock;
+    fk_lock_command(file, fk_try_lock_command, &lock, F_UNLCK);
+}
+/* 1 if another descriptor holds the lock, 0 if none does, -1 with errno if the file system has no locks. It takes none. */
+static inline int fk_is_locked(int file) {
+    struct flock lock;
+    return fk_lock_command(file, fk_ask_lock_command, &lock, F_WRLCK) != 0 ? -1 : lock.l_type != F_UNLCK;
+}
+/* The kernel's time in nanoseconds since 1970, as it sets times of files: some milliseconds behind the clock. */
+#include <time.h>
+static inline int64_t fk_file_time(void) {
+    struct timespec now;
+#if defined(CLOCK_REALTIME_COARSE)
+    clock_gettime(CLOCK_REALTIME_COARSE, &now);
+#else
+    clock_gettime(CLOCK_REALTIME, &now);
+#endif
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
 /* Starts a program: own process group, no descriptor but 0, 1 and 2, no blocked or ignored signal. */
 #if defined(__APPLE__)
 #include <TargetConditionals.h>

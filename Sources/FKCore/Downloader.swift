@@ -21,10 +21,24 @@ public final class Downloader: Sendable {
     /// The three middleware chains. Middlewares can be registered and removed at any time.
     public let middlewares: MiddlewareChains
 
+    /// The files that nobody keeps.
+    let streams: StreamHost
     /// Counts who waits for the files of tasks.
     let waiters = DownloadWaiters()
     /// The engine of the work path.
     package let engine: any EngineAccess
+    /// The values of libraries above this one, by their types.
+    private let values = Locked<[ObjectIdentifier: any Sendable]>([:])
+
+    /// The downloader's value of a type. It is made on first use.
+    package func value<Value: Sendable>(of type: Value.Type, _ make: () -> Value) -> Value {
+        values.withLock { values in
+            if let value = values[ObjectIdentifier(type)] as? Value { return value }
+            let made = make()
+            values[ObjectIdentifier(type)] = made
+            return made
+        }
+    }
 
     /// Creates a downloader. No task runs before `activateQueue()`.
     ///
@@ -34,7 +48,7 @@ public final class Downloader: Sendable {
     ///   - transport: what transfers the bytes; nil, the default, uses `configure.transportKind`.
     /// - Throws: `.workPathBusy` for the role `.owner` if another downloader owns the work path;
     ///   `.workPathUnusable` or `.laterVersion`; `.invalidArgument` for a setting outside its range
-    ///   (`Configure.validate()`) or a transport kind that is not compiled in.
+    ///   or a transport kind that is not compiled in.
     public convenience init(
         _ configure: Configure = Configure(), role: DownloaderRole = .owner, transport: (any Transport)? = nil
     ) throws(DownloadError) {
@@ -47,36 +61,106 @@ public final class Downloader: Sendable {
                     configure: configure, scope: .all, takesOver: role == .either, makeTransport: makeTransport)
             }
         }
-        self.init(engine: engine)
+        self.init(engine: engine, transport: transport)
     }
 
     /// Creates a downloader for an engine that exists already.
-    package init(engine: any EngineAccess) {
+    ///
+    /// - Parameter transport: that of the application; nil, the default, for the one of the settings.
+    package init(engine: any EngineAccess, transport: (any Transport)? = nil) {
         self.engine = engine
-        control = Control(engine: engine)
+        streams = StreamHost(engine.workPath, engine.chains, transport)
+        control = Control(engine: engine, transport: transport)
         messager = Messager(engine: engine)
         middlewares = engine.chains
     }
 
-    private static let sharedDownloader = Locked<Downloader?>(nil)
+    private struct Shared {
+        var downloader: Downloader?
+        /// Nil until `configureShared` was called.
+        var setUp: (@Sendable (inout Configure, MiddlewareChains) throws -> Void)?
+    }
 
-    /// The downloader of the default work path. It is created and activated on first use, and again on the first use
-    /// after it was closed.
+    private static let sharedDownloader = Locked(Shared())
+
+    /// The downloader of the whole program. It is created on first use, and again on the first use after it was closed.
     ///
-    /// - Throws: the errors of `init`. While a closed one still writes its last records, that is `.workPathBusy`; the
-    ///   next use tries again.
+    /// `configureShared` gives it its settings and middlewares, once, and starts its queue. Without, it has default settings, and no
+    /// task runs before `activateQueue()`, `download`, or `DownloadTool.download` and `resume`: the tasks of an earlier run do not start before
+    /// the application has registered its middlewares.
+    ///
+    /// - Throws: the errors of `init` and of `configureShared`'s closure. While a closed one still writes its last records, that is
+    ///   `.workPathBusy`; the next use tries again.
     public static var shared: Downloader {
         get throws(DownloadError) {
             try typedNow {
-                try sharedDownloader.withLock { downloader in
-                    if let downloader, !downloader.engine.isClosed { return downloader }
-                    downloader = nil
-                    let made = try Downloader()
-                    made.activateQueue()
-                    downloader = made
+                try sharedDownloader.withLock { shared in
+                    if let downloader = shared.downloader, !downloader.engine.isClosed { return downloader }
+                    shared.downloader = nil
+                    let made = try make(shared.setUp)
+                    shared.downloader = made
                     return made
                 }
             }
+        }
+    }
+
+    /// Sets `shared` up before its first use, and starts its queue.
+    ///
+    /// ```swift
+    /// try Downloader.configureShared { configure, middlewares in
+    ///     configure.maxAction = 5
+    ///     middlewares.register(authenticator: session)
+    /// }
+    /// ```
+    ///
+    /// - Parameter setUp: changes the default settings, and registers middlewares. It runs again when `shared` is made anew after it was
+    ///   closed.
+    /// - Returns: the downloader.
+    /// - Throws: `.configurationLocked` if `shared` was configured or used already: call this at the start of the program, and change
+    ///   settings later with `update(_:)`. Otherwise the errors of `shared`; then nothing is configured.
+    @discardableResult
+    public static func configureShared(
+        _ setUp: @escaping @Sendable (inout Configure, MiddlewareChains) throws -> Void
+    ) throws(DownloadError) -> Downloader {
+        try typedNow {
+            try sharedDownloader.withLock { shared in
+                guard shared.setUp == nil, shared.downloader?.engine.isClosed ?? true else {
+                    throw DownloadError(
+                        .configurationLocked,
+                        "Downloader.shared is in use already: call configureShared once, before anything uses it, and change "
+                            + "settings later with update.")
+                }
+                let made = try make(setUp)
+                (shared.downloader, shared.setUp) = (made, setUp)
+                return made
+            }
+        }
+    }
+
+    private static func make(
+        _ setUp: (@Sendable (inout Configure, MiddlewareChains) throws -> Void)?
+    ) throws -> Downloader {
+        guard let setUp else { return try Downloader() }
+        var configure = Configure()
+        let chains = MiddlewareChains()
+        try setUp(&configure, chains)
+        let made = Downloader(
+            engine: try Engine(configure: configure, scope: .all, transport: configure.makeTransport(), chains: chains))
+        made.activateQueue()
+        return made
+    }
+
+    /// A downloader for one command: it runs only tasks that are chosen.
+    ///
+    /// - Parameter takesOver: true runs them here while no other process owns the work path. The default is false.
+    package static func forCommand(_ configure: Configure, takesOver: Bool = false) throws(DownloadError) -> Downloader
+    {
+        try typedNow {
+            Downloader(
+                engine: try SharedEngine(
+                    configure: configure, scope: .chosen, takesOver: takesOver,
+                    makeTransport: { try configure.makeTransport() }))
         }
     }
 
@@ -86,7 +170,7 @@ public final class Downloader: Sendable {
         engine.start()
     }
 
-    /// Changes settings while tasks run. A lower `maxAction` does not stop running tasks.
+    /// Changes settings while tasks run. A lower `maxAction` does not stop running tasks, and a pause of the queue stays.
     ///
     /// - Throws: `.configurationLocked` if `workPath` differs from the current one; `.invalidArgument` for a setting
     ///   outside its range. No setting changes then.
@@ -106,9 +190,7 @@ public final class Downloader: Sendable {
     public func resume() async throws(DownloadError) { try await setPaused(false) }
 
     private func setPaused(_ isPaused: Bool) async throws(DownloadError) {
-        var configure = await configure
-        configure.isPaused = isPaused
-        try await update(configure)
+        try await typed { try await engine.setPaused(isPaused) }
     }
 
     /// The downloader that runs the tasks now: this one, or that of another process.
@@ -126,6 +208,12 @@ public final class Downloader: Sendable {
     /// FKDownloader's background completion handler. It runs on the callback queue.
     public func onQueueDrained(_ handler: @escaping @Sendable () -> Void) async {
         _ = await engine.observeDrained { [callbacks = engine.callbacks] in callbacks.async(handler) }
+    }
+
+    /// Calls `handler` with what was deleted each time that a download under `Configure.diskBudget` made room for itself. It runs on the
+    /// callback queue. Downloads of another process are not reported here.
+    public func onTrim(_ handler: @escaping @Sendable (TrimmedFiles) -> Void) async {
+        _ = await engine.observeTrims { [callbacks = engine.callbacks] files in callbacks.async { handler(files) } }
     }
 
     /// Waits until no queued task is left that can run. It also returns when the waiting Swift task is cancelled, when
@@ -161,7 +249,7 @@ public final class Downloader: Sendable {
     public func leaveBackground() async { await owned?.leaveBackground() }
 
     /// The engine, if this process has it.
-    private var owned: Engine? { engine as? Engine ?? (engine as? SharedEngine)?.engine }
+    var owned: Engine? { engine as? Engine ?? (engine as? SharedEngine)?.engine }
 
     /// Shortens `close()` where this process runs the tasks (`Engine.hurry`).
     package func hurry() { owned?.hurry() }
@@ -175,6 +263,7 @@ public final class Downloader: Sendable {
     /// It waits for running middlewares, but no longer than a minute. After that it returns with the work path still
     /// in use, and the rest follows when they have returned.
     public func close() async {
+        await streams.close()
         await engine.close()
         let id = engine.identity
         guard !MiddlewareCall.isInside(id, .chain), !MiddlewareCall.isInside(id, .callback) else { return }

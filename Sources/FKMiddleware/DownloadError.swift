@@ -106,6 +106,8 @@ public struct DownloadError: Error, Codable, Sendable, Hashable {
         get { own.underlying }
         set { own.underlying = newValue }
     }
+    /// True for code `.cancelled`: a Swift task, a download or a downloader was cancelled or closed. It is rarely worth a message.
+    public var isCancellation: Bool { code == .cancelled }
     /// True when the same attempt may succeed later without any change.
     public var isRetryable: Bool {
         get { own.isRetryable }

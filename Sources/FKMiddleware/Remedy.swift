@@ -4,11 +4,13 @@ public enum Remedy: String, Codable, Sendable, Hashable, CaseIterable {
     case chooseExisting = "choose-existing"
     /// Replace the file of that name (`existing`), or choose another name. The existing file is not the expected one.
     case chooseName = "choose-name"
+    /// Ask for another name: the file system of the folder refuses this one for its characters.
+    case chooseFittingName = "choose-fitting-name"
     /// Allow a larger file (`maxSize`).
     case raiseMaxSize = "raise-max-size"
     /// Keep less space free (`minFree`).
     case lowerMinFree = "lower-min-free"
-    /// Close the downloader that has the work path, or use another work path.
+    /// Use another work path: this one cannot be used, or another downloader has it.
     case chooseWorkPath = "choose-work-path"
     /// Use the transport over libcurl.
     case useCurl = "use-curl"
@@ -20,22 +22,32 @@ public enum Remedy: String, Codable, Sendable, Hashable, CaseIterable {
     case nameAuthority = "name-authority"
     /// Compare the pinned keys (`pinnedPublicKey`) with the server's.
     case checkPinnedKey = "check-pinned-key"
+    /// Allow more time (`deadline`).
+    case extendDeadline = "extend-deadline"
+    /// Wait longer for an answer (`timeout`).
+    case waitLonger = "wait-longer"
     /// Give the base a folder (`bases`).
     case nameBase = "name-base"
+    /// Read the list again that has named the file: the server has another version now.
+    case readListAgain = "read-list-again"
 
     /// The end of a sentence with the library's settings.
     var setting: String {
         switch self {
         case .chooseExisting: ": set `existing` to `.overwrite`, `.rename` or `.skip`, or ask for another name"
         case .chooseName: ": set `existing` to `.overwrite` or `.rename`, or ask for another name"
+        case .chooseFittingName: ": ask for another name"
         case .raiseMaxSize: ": raise `maxSize` to accept it"
-        case .lowerMinFree: ", or lower `minFree`"
-        case .chooseWorkPath: ": close its downloader, or use another work path"
+        case .lowerMinFree: "; a `minFree` of 0 drops the reserve"
+        case .chooseWorkPath: ": use another work path, or end what uses this one"
         case .useCurl: ". Use the transport over libcurl"
         case .giveLogin, .giveProxyLogin: ""
         case .nameAuthority: " (`caFile`)"
         case .checkPinnedKey: " (`pinnedPublicKey`)"
+        case .extendDeadline: ": prepare the task again with a later `deadline`, or without one"
+        case .waitLonger: ": a longer `timeout` waits longer"
         case .nameBase: ": name it in `Configure.bases`"
+        case .readListAgain: ": read the list again"
         }
     }
 }

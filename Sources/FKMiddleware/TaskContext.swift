@@ -6,19 +6,28 @@ public struct TaskContext: Sendable, Hashable {
     public var id: TaskID
     /// The URL that the task was created with, percent-encoded. Mirrors and redirects do not change it.
     public var originalURL: URL
+    /// The URL as the application gave it to the builder, such as `https://example.com/图片.png`. Where the task did not come
+    /// from a builder, it is the text of `originalURL`.
+    public var givenURL: String
     /// The number of the attempt, counted from 1.
     public var attempt: Int
     /// The barrels the task is a member of.
     public var barrels: [String]
     /// The application's own key-value pairs, as set on the builder.
     public var attributes: [String: String]
+    /// True if the engine signs the task's requests with the credentials of AWS.
+    package var isSigned = false
 
     /// Creates a context for tests of a middleware. The engine creates its own.
+    ///
+    /// - Parameter givenURL: nil, the default, for the text of `originalURL`.
     public init(
-        id: TaskID, originalURL: URL, attempt: Int = 1, barrels: [String] = [], attributes: [String: String] = [:]
+        id: TaskID, originalURL: URL, givenURL: String? = nil, attempt: Int = 1, barrels: [String] = [],
+        attributes: [String: String] = [:]
     ) {
         self.id = id
         self.originalURL = originalURL
+        self.givenURL = givenURL ?? originalURL.absoluteString
         self.attempt = attempt
         self.barrels = barrels
         self.attributes = attributes

@@ -1,3 +1,5 @@
+import FKMiddleware
+
 /// Decides which requests are served, by their `Host`, `Origin` and `Sec-Fetch-Site`. A page of another site must not reach the
 /// RPC, not even under a name that the site's owner has pointed to this machine (DNS rebinding).
 package struct AccessRules: Sendable, Hashable {
@@ -32,7 +34,7 @@ package struct AccessRules: Sendable, Hashable {
                 ? nil : "A page of another site has sent this request. Type the address into the browser instead."
         }
         if isAllowed(origin.lowercased()) { return nil }
-        return "This origin is not allowed. Start fk rpc with --allow-origin \(Self.shown(origin))."
+        return "This origin is not allowed. Start fk rpc with --allow-origin \(ShellWord.quoted(Self.shown(origin)))."
     }
 
     /// True if the request may change something without a secret. False for the GET of a browser and for a browser's form
@@ -104,11 +106,13 @@ package struct AccessRules: Sendable, Hashable {
         return parts.count == 4 && parts.allSatisfy { part in port(part).map { $0 <= 255 } ?? false }
     }
 
-    private static func trimmed(_ origin: String) -> String {
+    /// The origin without a slash at its end.
+    static func trimmed(_ origin: String) -> String {
         origin.hasSuffix("/") ? String(origin.dropLast()) : origin
     }
 
-    private static func shown(_ text: String) -> String {
+    /// The printable part of a text of a client.
+    static func shown(_ text: String) -> String {
         String(
             text.unicodeScalars.filter { $0.isASCII && $0.value > 0x20 && $0.value < 0x7f }.prefix(200).map(
                 Character.init))

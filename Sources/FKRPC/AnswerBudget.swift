@@ -1,11 +1,37 @@
 import FKMiddleware
 
-/// Bounds the answer to one request.
+/// Bounds the answer to one request. Until a call of it has had the right secret, the answer costs no more than the request:
+/// `unproven` bytes, or the request's own length if that is more.
 final class AnswerBudget: Sendable {
-    private let left = Locked((bytes: RPCService.maxAnswer, rows: RPCService.maxRows))
+    /// The least that an answer may have, so that the lists of methods fit.
+    static let unproven = 64 << 10
 
-    /// False once an answer was too long. The calls after it are not performed.
-    var hasBytes: Bool { left.withLock { $0.bytes > 0 } }
+    private struct Left {
+        var bytes: Int
+        var rows = RPCService.maxRows
+        var isAdmitted = false
+    }
+
+    private let first: Int
+    private let left: Locked<Left>
+
+    /// - Parameter size: the length of the request.
+    init(request size: Int = 0) {
+        first = min(max(size, Self.unproven), RPCService.maxAnswer)
+        left = Locked(Left(bytes: first))
+    }
+
+    /// True once a call had the right secret.
+    var isAdmitted: Bool { left.withLock { $0.isAdmitted } }
+
+    /// A call had the right secret.
+    func admit() {
+        left.withLock { left in
+            guard !left.isAdmitted else { return }
+            left.isAdmitted = true
+            left.bytes += RPCService.maxAnswer - first
+        }
+    }
 
     /// - Returns: false if that is too much. Nothing is left then.
     func take(bytes: Int) -> Bool {

@@ -12,6 +12,7 @@ extension Remedy {
     fileprivate var words: String {
         switch self {
         case .chooseExisting, .chooseName: ": move that file away, or add the download again with another name"
+        case .chooseFittingName: ": add the download again with another name"
         case .raiseMaxSize: ": fetch it with 'fk get --max-size' to accept it"
         case .lowerMinFree: ", or start fk rpc with a lower --min-free"
         case .chooseWorkPath: ": end it, or start fk rpc with another --work-path"
@@ -20,7 +21,10 @@ extension Remedy {
         case .giveProxyLogin: " (option all-proxy)"
         case .nameAuthority: " ('fk get --cacert')"
         case .checkPinnedKey: " ('fk get --pinnedpubkey')"
+        case .extendDeadline: ": add it again without a deadline"
+        case .waitLonger: ": a longer timeout waits longer"
         case .nameBase: ": run 'fk config set base.NAME FOLDER', and start fk rpc again"
+        case .readListAgain: ": read the list again (fk barrel sync)"
         }
     }
 }

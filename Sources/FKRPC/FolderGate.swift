@@ -24,6 +24,22 @@ struct FolderGate: Sendable {
         throw refusal(dir)
     }
 
+    /// The folders of the system with certificates, which clients may name too.
+    private static let authorities = [
+        "/etc/ssl", "/etc/pki", "/etc/ca-certificates", "/usr/share/ca-certificates",
+        "/usr/local/share/ca-certificates",
+    ]
+
+    /// The path of a file of certificates that a client names, with its links resolved.
+    ///
+    /// - Throws: `RPCError` unless it is below an allowed folder, or below one of the system's folders for certificates.
+    func file(_ path: String) throws(RPCError) -> String {
+        guard !path.utf8.contains(0) else { throw refusal(path, "file") }
+        let real = EntryFolders.resolved(Self.normalized(path))
+        for folder in folders + Self.authorities where Self.isBelow(real, EntryFolders.resolved(folder)) { return real }
+        throw refusal(path, "file")
+    }
+
     /// True if the path is a folder or below it.
     private static func isBelow(_ path: String, _ folder: String) -> Bool {
         let folder = normalized(folder)
@@ -39,10 +55,12 @@ struct FolderGate: Sendable {
         return "/" + parts.joined(separator: "/")
     }
 
-    private func refusal(_ dir: String) -> RPCError {
+    private func refusal(_ path: String, _ kind: String = "folder") -> RPCError {
         let list = folders.map { Escaping.visible($0) }.joined(separator: ", ")
         return RPCError(
-            "The folder \(Escaping.visible(dir)) is not allowed: downloads go to \(list) and below. fk rpc -d names them."
-        )
+            kind == "folder"
+                ? "The folder \(Escaping.visible(path)) is not allowed: downloads go to \(list) and below. fk rpc -d names them."
+                : "The file \(Escaping.visible(path)) is not allowed: clients name files in \(list) and below, and in the "
+                    + "system's folders for certificates. fk rpc -d names them.")
     }
 }

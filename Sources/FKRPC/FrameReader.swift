@@ -45,6 +45,9 @@ package struct FrameReader: Sendable {
     /// The number of bytes that wait.
     package var count: Int { bytes.count - start }
 
+    /// True if no message has begun to arrive.
+    package var isBetween: Bool { count == 0 && message == nil }
+
     /// Takes bytes from the connection.
     package mutating func append(_ new: some Sequence<UInt8>) { bytes += new }
 

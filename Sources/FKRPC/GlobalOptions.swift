@@ -1,5 +1,7 @@
 import FKCore
 import FKManifests
+import FKMiddleware
+import Foundation
 
 /// aria2's global options: the values that this program starts with, and those that clients have set since. They apply to
 /// tasks that are added later, until the process ends.
@@ -69,14 +71,30 @@ struct GlobalOptions: Sendable {
     func shown(dir: String) -> [String: String] {
         var shown = Self.defaults
         shown["dir"] = dir
-        for (name, texts) in values where !Self.secret.contains(name) {
-            shown[name] = name == "header" ? texts.joined(separator: "\n") : texts.last
-        }
+        for (name, texts) in values where !Self.isSecret(name) { shown[name] = Self.shown(name, texts) }
         return shown
     }
 
-    /// Options that are not shown.
-    static let secret: Set<String> = ["http-passwd", "rpc-secret"]
+    /// True for options that are not shown.
+    private static func isSecret(_ name: String) -> Bool { name == "rpc-secret" || name.hasSuffix("-passwd") }
+
+    /// A value without secrets: addresses are masked, and secret header fields are left out.
+    private static func shown(_ name: String, _ texts: [String]) -> String? {
+        switch name {
+        case "header":
+            let lines = texts.flatMap { $0.split(whereSeparator: \.isNewline) }.filter { line in
+                !hides(header: line.prefix { $0 != ":" }.trimmingCharacters(in: .whitespaces))
+            }
+            return lines.isEmpty ? nil : lines.joined(separator: "\n")
+        case "referer", "all-proxy", "http-proxy", "https-proxy": return texts.last.map(URLMasking.mask)
+        default: return texts.last
+        }
+    }
+
+    /// True for a header field that is not shown.
+    static func hides(header name: String) -> Bool {
+        HeaderField.alwaysSecret.contains(name.lowercased()) || URLMasking.isSecret(name: name)
+    }
 }
 
 extension CallOptions {

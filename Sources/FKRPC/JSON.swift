@@ -1,4 +1,5 @@
 import FKCore
+import FKManifests
 import Foundation
 
 @_exported import enum FKModel.JSON
@@ -10,79 +11,51 @@ extension JSON {
     /// The maximum number of arrays and objects inside each other.
     package static let maxDepth = 64
 
-    /// Reads JSON text with Foundation's parser. nil for other text, and for text with more than `maxDepth` levels.
+    /// Reads JSON text; nil for other text, and for text with more than `maxDepth` levels. The values take a few times the memory of
+    /// the text, also `[{},{},…]`.
     package init?(parsing bytes: [UInt8]) {
-        guard Self.isShallow(bytes),
-            let value = try? JSONSerialization.jsonObject(with: Data(bytes), options: .fragmentsAllowed),
-            let json = Self.value(of: value)
-        else { return nil }
-        self = json
+        var reader = JSONReader(bytes)
+        do throws(JSONReader.Fault) {
+            self = try Self.value(from: &reader, depth: 0)
+            try reader.expectEnd()
+        } catch { return nil }
     }
 
-    /// Counts the brackets before anything is parsed, because parsers recurse.
-    private static func isShallow(_ bytes: [UInt8]) -> Bool {
-        var depth = 0
-        var isInString = false
-        var isEscaped = false
-        for byte in bytes {
-            if isInString {
-                if isEscaped {
-                    isEscaped = false
-                } else if byte == UInt8(ascii: "\\") {
-                    isEscaped = true
-                } else if byte == UInt8(ascii: "\"") {
-                    isInString = false
-                }
-                continue
-            }
-            switch byte {
-            case UInt8(ascii: "\""): isInString = true
-            case UInt8(ascii: "["), UInt8(ascii: "{"):
-                depth += 1
-                if depth > maxDepth { return false }
-            case UInt8(ascii: "]"), UInt8(ascii: "}"): depth -= 1
-            default: break
-            }
-        }
-        return true
-    }
-
-    private static func value(of value: Any) -> JSON? {
-        switch value {
-        case let text as String: return .string(text)
-        case let values as [Any]:
-            var array: [JSON] = []
-            array.reserveCapacity(values.count)
-            for value in values {
-                guard let value = self.value(of: value) else { return nil }
-                array.append(value)
-            }
-            return .array(array)
-        case let object as [String: Any]:
+    private static func value(from reader: inout JSONReader, depth: Int) throws(JSONReader.Fault) -> JSON {
+        switch reader.peek() {
+        case UInt8(ascii: "{") where depth < maxDepth:
+            try reader.expect(UInt8(ascii: "{"))
             var members: [Member] = []
-            members.reserveCapacity(object.count)
-            for (name, value) in object.sorted(by: { $0.key < $1.key }) {
-                guard let value = self.value(of: value) else { return nil }
-                members.append(Member(name, value))
-            }
+            if reader.skip(UInt8(ascii: "}")) { return .object(members) }
+            repeat {
+                let name = try reader.memberName()
+                members.append(Member(name, try value(from: &reader, depth: depth + 1)))
+            } while reader.skip(UInt8(ascii: ","))
+            try reader.expect(UInt8(ascii: "}"))
             return .object(members)
-        case is NSNull: return .null
-        // The last case: the cast of a list to a class makes an NSArray of it (11 % of the time of a multicall).
-        case let number as NSNumber: return self.number(number)
-        default: return nil
+        case UInt8(ascii: "[") where depth < maxDepth:
+            try reader.expect(UInt8(ascii: "["))
+            var values: [JSON] = []
+            if reader.skip(UInt8(ascii: "]")) { return .array(values) }
+            repeat { values.append(try value(from: &reader, depth: depth + 1)) } while reader.skip(UInt8(ascii: ","))
+            try reader.expect(UInt8(ascii: "]"))
+            return .array(values)
+        case UInt8(ascii: "\""): return .string(try reader.string())
+        case UInt8(ascii: "t"):
+            try reader.word("true")
+            return true
+        case UInt8(ascii: "f"):
+            try reader.word("false")
+            return false
+        case UInt8(ascii: "n"):
+            try reader.word("null")
+            return .null
+        case let byte? where byte == UInt8(ascii: "-") || (0x30...0x39).contains(byte):
+            let text = try reader.number()
+            if let whole = Int64(text) { return .integer(whole) }
+            guard let value = Double(text), value.isFinite else { throw reader.unexpected("a finite number") }
+            return JSON(value)
+        default: throw reader.unexpected("a value")
         }
-    }
-
-    /// Only true and false have the type of a character.
-    private static func number(_ number: NSNumber) -> JSON? {
-        let type = UInt8(bitPattern: number.objCType.pointee)
-        if type == UInt8(ascii: "c") || type == UInt8(ascii: "B") { return .bool(number.boolValue) }
-        if type == UInt8(ascii: "d") || type == UInt8(ascii: "f") {
-            let value = number.doubleValue
-            if let whole = Int64(exactly: value) { return .integer(whole) }
-            return value.isFinite ? .number(value) : nil
-        }
-        if type == UInt8(ascii: "Q"), number.uint64Value > UInt64(Int64.max) { return .number(number.doubleValue) }
-        return .integer(number.int64Value)
     }
 }

@@ -3,6 +3,9 @@ package struct ListenOptions: Sendable, Hashable {
     /// The default of `--listen`.
     package static let standard = "127.0.0.1:6800"
 
+    /// The origins that pages of any site can have.
+    private static let open: Set<String> = ["*", "null"]
+
     /// The address, without brackets.
     package var address: String
     /// The port; 0 lets the system choose.
@@ -54,6 +57,12 @@ package struct ListenOptions: Sendable, Hashable {
         self.key = key
         if hasNoSecret, secretFile != nil {
             throw Fault(message: "--secret-file and --no-secret exclude each other.")
+        }
+        if hasNoSecret, let open = origins.first(where: { Self.open.contains(AccessRules.trimmed($0.lowercased())) }) {
+            throw Fault(
+                message:
+                    "--allow-origin \(AccessRules.shown(open)) with --no-secret lets every page of the Internet in: leave out "
+                    + "--no-secret, or name the page's own origin, such as https://ariang.example.")
         }
         if certificate == nil, key != nil { throw Fault(message: "--key needs --cert FILE, the certificate.") }
         if certificate != nil, key == nil { throw Fault(message: "--cert needs --key FILE, the certificate's key.") }

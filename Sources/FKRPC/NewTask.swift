@@ -214,7 +214,7 @@ extension RPCService {
         let results: [Result<TaskID, DownloadError>]
         do throws(DownloadError) {
             results = try await Builder.prepare(
-                tasks.map { Builder(description: $0) }, barrel: barrel, in: downloader)
+                tasks.map { Builder(description: $0) }, barrel: barrel, queued: true, in: downloader)
         } catch { throw RPCError(error) }
         await reread(results.compactMap { try? $0.get() })
         if let position {

@@ -43,6 +43,9 @@ struct PageCall {
         return texts
     }
 
+    /// An array of any values; nil if it is left out or null.
+    func objects(_ name: String) throws(RPCError) -> [JSON]? { try value(name, "an array of objects", \.array) }
+
     func integer(_ name: String, in range: ClosedRange<Int>, or standard: Int) throws(RPCError) -> Int {
         guard let number = try value(name, "a whole number", \.integer) else { return standard }
         guard range.contains(Int(number)) else {

@@ -38,12 +38,12 @@ package struct RPCError: Error, Hashable, Sendable {
     /// The answer to a request that was not read.
     package var answer: [UInt8] { JSON.members(["id": .null, "jsonrpc": "2.0", "error": json]).bytes }
 
-    /// The HTTP status of an answer with this error. Clients show an error only if the status is one too.
+    /// The HTTP status of an answer with this error: the client's fault, so never 500. Clients show an error only if the status is
+    /// one too.
     package var status: Int {
         switch code {
-        case 1, -32600: 400
         case -32601: 404
-        default: 500
+        default: 400
         }
     }
 

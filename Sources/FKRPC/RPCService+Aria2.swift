@@ -26,7 +26,8 @@ extension RPCService {
     /// True for a method that changes nothing.
     static func isAsking(_ method: String) -> Bool {
         method.hasPrefix("aria2.tell") || method.hasPrefix("aria2.get")
-            || ["fk.status", "fk.barrels", "fk.tasks", "fk.task", "fk.rates", "fk.middlewares"].contains(method)
+            || ["fk.status", "fk.barrels", "fk.tasks", "fk.task", "fk.rates", "fk.middlewares", "fk.job", "fk.jobs"]
+                .contains(method)
     }
 
     func aria2(_ method: String, _ params: Parameters) async throws(RPCError) -> JSON {

@@ -30,14 +30,12 @@ extension RPCService {
         shown["allow-overwrite"] = options.existing == .overwrite ? "true" : "false"
         shown["auto-file-renaming"] = options.existing == .refuse ? "false" : "true"
         if row.state == .suspend { shown["pause"] = "true" }
-        let secret = Set(options.secretHeaders ?? [])
         var lines: [String] = []
         for field in options.headers ?? [] {
             switch field.name.lowercased() {
             case "user-agent": shown["user-agent"] = field.value
-            case "referer": shown["referer"] = field.value
-            case let name where secret.contains(name) && URLMasking.isSecret(name: name): break
-            case "authorization", "cookie", "proxy-authorization": break
+            case "referer": shown["referer"] = URLMasking.mask(field.value)
+            case let name where GlobalOptions.hides(header: name): break
             default: lines.append("\(field.name): \(field.value)")
             }
         }
@@ -73,6 +71,7 @@ extension RPCService {
     private func apply(_ given: CallOptions, to task: inout TaskDescription, url: String) throws(RPCError) {
         var options = task.options
         Aria2Options.apply(given.ofTask, url: url, to: &options)
+        if let fault = Aria2Options.fault(in: given.ofTask, over: options) { throw RPCError("\(fault).") }
         var fields = options.headers ?? []
         if given.values["header"] != nil {
             fields.removeAll { !["user-agent", "referer"].contains($0.name.lowercased()) }
@@ -167,7 +166,11 @@ extension RPCService {
         let folder = try gate.folder(whole.folderPart)
         let name = whole.lastPathPart
         guard !name.isEmpty else { throw CallOptions.problem("save-session") }
-        return folder == "/" ? "/\(name)" : "\(folder)/\(name)"
+        let place = folder == "/" ? "/\(name)" : "\(folder)/\(name)"
+        if let fault = SessionList.fault(inPlaceOf: place) {
+            throw RPCError("The session cannot be stored as \(Escaping.visible(place)): \(fault).")
+        }
+        return place
     }
 
     func saveSession() throws(RPCError) -> JSON {
@@ -186,7 +189,8 @@ extension RPCService {
             }
         }
         do {
-            try text.withUnsafeBytes { try FileIO.replace(place, aside: place + ".new", $0) }
+            let aside = place.folderPart.path(of: ".fk-session-\(UUID().uuidString)")
+            try text.withUnsafeBytes { try FileIO.replace(place, aside: aside, $0) }
         } catch {
             throw RPCError("Failed to serialize session to '\(place)': \(error)")
         }
@@ -196,6 +200,50 @@ extension RPCService {
 
 /// aria2's input list of tasks that are not complete.
 enum SessionList {
+    /// The bytes of a file that are looked at before it is replaced.
+    private static let most = 1 << 20
+
+    /// Why a session must not replace what is at a path, as a clause; nil if nothing is there, or a session of this program or
+    /// of aria2: an empty file, or a list in which each download has its gid.
+    static func fault(inPlaceOf path: String) -> String? {
+        var status = stat()
+        guard lstat(path, &status) == 0 else { return nil }
+        let other = "a file is there that is no session list; choose another name"
+        guard status.st_mode & S_IFMT == S_IFREG, let file = try? FileIO.open(path, O_RDONLY, isOwn: false) else {
+            return other
+        }
+        defer { FileIO.close(file) }
+        var bytes = [UInt8](repeating: 0, count: most)
+        guard
+            let count = try? bytes.withUnsafeMutableBytes({ try FileIO.read(into: $0, from: file, at: 0, path: path) })
+        else { return other }
+        return isSession(bytes[..<count], isWhole: count < most) ? nil : other
+    }
+
+    /// - Parameter isWhole: false if more text follows these bytes.
+    static func isSession(_ bytes: ArraySlice<UInt8>, isWhole: Bool) -> Bool {
+        guard !bytes.contains(0) else { return false }
+        var lines = bytes.split(separator: 0x0a, omittingEmptySubsequences: false)
+        if !isWhole { lines = lines.dropLast() }
+        var downloads = 0
+        var hasGID = true
+        for line in lines {
+            let text = line.drop { $0 == 0x20 || $0 == 0x09 }
+            guard let first = text.first, first != 0x0d, first != UInt8(ascii: "#") else { continue }
+            if text.startIndex == line.startIndex {
+                guard hasGID else { return false }
+                downloads += 1
+                hasGID = false
+            } else if text.starts(with: "gid=".utf8) {
+                let gid = String(decoding: text.dropFirst(4), as: UTF8.self).trimmingCharacters(in: .whitespaces)
+                hasGID = downloads > 0 && GID.isWhole(gid)
+            } else if downloads == 0 {
+                return false
+            }
+        }
+        return bytes.isEmpty || downloads > 0 && (hasGID || !isWhole)
+    }
+
     /// The lines of a task.
     static func entry(_ row: TaskRow, _ task: TaskDescription) throws(EntryFault) -> [UInt8] {
         var lines: [Manifest.Option] = []

@@ -5,7 +5,7 @@ import Foundation
 
 /// The methods of the page that ask.
 extension RPCService {
-    private static let targets: Set<String> = ["ids", "barrel", "all"]
+    private static let targets: Set<String> = ["ids", "barrel", "all", "brief"]
 
     /// The methods, each with the members of its parameter, in the order of the list.
     private static let methodMembers: KeyValuePairs<String, Set<String>> = [
@@ -17,7 +17,10 @@ extension RPCService {
         "fk.import": ["text", "fileName", "dir", "barrel", "paused", "skipBad"], "fk.suspend": targets,
         "fk.resume": targets, "fk.retry": targets.union(["user", "password"]), "fk.cancel": targets,
         "fk.forget": targets, "fk.trash": targets, "fk.limit": ["rate", "barrel", "id"], "fk.relink": ["id", "url"],
-        "fk.deleteBarrel": ["barrel"], "fk.subscribe": ["ids", "interval", "off"],
+        "fk.deleteBarrel": ["barrel"], "fk.settings": settingNames,
+        "fk.preview": ToolCommand.members[.preview] ?? [], "fk.fetch": ToolCommand.members[.fetch] ?? [],
+        "fk.sync": ToolCommand.members[.sync] ?? [], "fk.publish": ToolCommand.members[.publish] ?? [],
+        "fk.job": ["id"], "fk.jobs": [], "fk.endJob": ["id"], "fk.subscribe": ["ids", "interval", "off"],
     ]
 
     static let pageMethods = methodMembers.map(\.key)
@@ -36,6 +39,9 @@ extension RPCService {
             let samples = rates.last(try call.integer("seconds", in: 1...RateHistory.seconds, or: 60))
             return .members(["end": JSON(Date()), "interval": 1, "samples": .array(samples.map { .integer($0) })])
         case "fk.middlewares": return try middlewares()
+        case "fk.settings": return try await changeSettings(call)
+        case "fk.preview", "fk.fetch", "fk.sync", "fk.publish", "fk.job", "fk.jobs", "fk.endJob":
+            return try jobMethod(call)
         case "fk.subscribe": return try await subscribe(call, peer)
         default: return try await pageCommand(call)
         }
@@ -146,6 +152,7 @@ extension RPCService {
 
     private func middlewares() throws(RPCError) -> JSON {
         do throws(DownloadError) {
+            let untrusted = try downloader.programs.untrusted().map(\.name)
             return .array(
                 try downloader.programs.list().map { program in
                     .members([
@@ -154,6 +161,7 @@ extension RPCService {
                         "timeLimit": .number(program.timeLimit.inSeconds),
                         "program": JSON(program.arguments),
                         "directory": .string(program.directory),
+                        "trusted": .bool(!untrusted.contains(program.name)),
                     ])
                 })
         } catch { throw RPCError(error) }

@@ -51,8 +51,15 @@ extension RPCService {
         let rate = try call.integer("rateLimit", in: 0...Int.max, or: 0)
         if rate > 0 { members.append(.init("max-download-limit", .integer(Int64(rate)))) }
         let paused = try call.truth("paused")
-        let caFile = try call.text("caFile")
-        if let caFile, !caFile.hasPrefix("/") { throw RPCError("fk.add: caFile is an absolute path.") }
+        var caFile = try call.text("caFile")
+        if let given = caFile {
+            guard given.hasPrefix("/") else { throw RPCError("fk.add: caFile is an absolute path.") }
+            let path = try gate.file(given)
+            do throws(DownloadError) { try TrustFiles.checkAuthorities(path) } catch {
+                throw RPCError("fk.add: caFile: \(error.message)")
+            }
+            caFile = path
+        }
         var tasks: [Result<TaskDescription, RPCError>] = []
         var taken: Set<TaskID> = []
         for url in urls {
@@ -71,6 +78,11 @@ extension RPCService {
     private func added(
         _ tasks: [Result<TaskDescription, RPCError>], _ urls: [String], barrel: String?
     ) async throws(RPCError) -> [JSON] {
+        if let barrel, let key = (try? reader.barrel(barrel))?.options.signedBy {
+            throw RPCError(
+                "The barrel \(Escaping.visible(barrel)) takes only files that the key \(SignatureKey.shown(key)) has signed: import "
+                    + "its list with 'fk barrel import --signed-by'.")
+        }
         var results = try await add(tasks.compactMap { try? $0.get() }, barrel: barrel, at: nil)[...]
         var documents: [JSON] = []
         for (task, url) in zip(tasks, urls) {
@@ -168,6 +180,7 @@ extension RPCService {
         } else {
             throw RPCError("\(call.method) needs ids, a barrel, or \"all\": true.")
         }
+        if try call.truth("brief") { return brief(results) }
         return .array(
             results.map {
                 .members([
@@ -177,6 +190,14 @@ extension RPCService {
                     "applied": .bool($0.applied), "note": .string($0.note),
                 ])
             })
+    }
+
+    /// The results as numbers: those of 100,000 tasks would be longer than an answer may be.
+    private func brief(_ results: [VerbResult]) -> JSON {
+        .members([
+            "applied": JSON(results.count(where: \.applied)), "unchanged": JSON(results.count { !$0.applied }),
+            "note": JSON(results.first { !$0.applied }?.note),
+        ])
     }
 
     /// Changes the login that tasks send.

@@ -7,9 +7,10 @@ extension RPCService {
     /// Answers the body of a POST or the message of a WebSocket: a call, or an array of calls.
     package func handle(_ body: [UInt8], from caller: RPCCaller = RPCCaller()) async -> RPCAnswer {
         guard let json = JSON(parsing: body), json.object != nil || json.array != nil else {
-            return await answer(Reply(id: .null, .failure(.parse)))
+            freedMemory.note(bytes: body.count)
+            return RPCAnswer(.parse)
         }
-        return await handle(json, from: caller)
+        return await handle(json, size: body.count, from: caller)
     }
 
     /// Answers a GET: `method`, `id` and `params` (base64 of a JSON array) in the query.
@@ -25,52 +26,103 @@ extension RPCService {
             // A plus sign in a query may have become a space.
             guard let data = Data(base64Encoded: text.replacingOccurrences(of: " ", with: "+")),
                 let params = JSON(parsing: Array(data))
-            else { return await answer(Reply(id: .null, .failure(.parse))) }
-            if item("method") == nil { return await handle(params, from: caller) }
+            else { return RPCAnswer(.parse) }
+            if item("method") == nil {
+                guard params.object != nil || params.array != nil else { return RPCAnswer(.parse) }
+                return await handle(params, size: data.count, from: caller)
+            }
             members.append(.init("params", params))
         }
-        return await handle(.object(members), from: caller)
+        return await handle(.object(members), size: 0, from: caller)
     }
 
-    private func handle(_ json: JSON, from caller: RPCCaller) async -> RPCAnswer {
+    /// - Parameter size: the length of the request in bytes.
+    private func handle(_ json: JSON, size: Int, from caller: RPCCaller) async -> RPCAnswer {
         await refresh()
-        return await Self.$budget.withValue(AnswerBudget()) { await answer(to: json, from: caller) }
+        let budget = AnswerBudget(request: size)
+        if settings.secret == nil { budget.admit() }
+        let reply = await Self.$budget.withValue(budget) { await answer(to: json, from: caller) }
+        freedMemory.note(bytes: size + reply.body.count)
+        return reply
     }
 
+    /// A batch ends at the first call without the right secret, so that a request is one guess, and where its answer is full.
     private func answer(to json: JSON, from caller: RPCCaller) async -> RPCAnswer {
         guard let calls = json.array else { return await answer(await reply(to: json, from: caller)) }
-        var replies: [Reply] = []
-        for call in calls where call.object != nil { replies.append(await reply(to: call, from: caller)) }
-        if replies.contains(where: \.isRefused) { await refuse() }
-        return RPCAnswer(status: 200, body: JSON.array(replies.map(\.json)).bytes)
+        var body: [UInt8] = [UInt8(ascii: "[")]
+        for call in calls where call.object != nil {
+            let reply = await reply(to: call, from: caller)
+            if body.count > 1 { body.append(UInt8(ascii: ",")) }
+            let bytes = reply.json.bytes
+            let isLast = !reply.isWithin(Self.budget, bytes.count + 1)
+            body += isLast ? Reply(id: reply.id, .failure(Self.tooLong)).json.bytes : bytes
+            if reply.outcome.isRefused { await refuse() }
+            if isLast || reply.outcome.endsBatch { break }
+        }
+        body.append(UInt8(ascii: "]"))
+        return RPCAnswer(status: 200, body: body, isAdmitted: Self.budget.isAdmitted)
     }
 
-    /// The result of one call.
+    /// The result of a method.
+    struct Outcome {
+        var result: Result<JSON, RPCError>
+        /// True if this call, or one inside it, had a wrong secret, or none where one is expected.
+        var isRefused = false
+        /// True if no further call of the request is performed.
+        var endsBatch = false
+        /// True if the result is taken from the budget already.
+        var isSpent = false
+
+        init(_ result: Result<JSON, RPCError>) { self.result = result }
+
+        /// A call without the right secret.
+        ///
+        /// - Parameter isGuess: false for the page's first call, which asks whether a secret is needed.
+        static func unauthorized(isGuess: Bool) -> Outcome {
+            var outcome = Outcome(.failure(.unauthorized))
+            outcome.isRefused = isGuess
+            outcome.endsBatch = true
+            return outcome
+        }
+    }
+
+    /// The answer to one call.
     struct Reply {
         let id: JSON
-        let result: Result<JSON, RPCError>
-        /// True if this call, or one inside it, had no right secret.
-        var isRefused: Bool
+        let outcome: Outcome
 
-        init(id: JSON, _ result: Result<JSON, RPCError>, isRefused: Bool = false) {
+        init(id: JSON, _ outcome: Outcome) {
             self.id = id
-            self.result = result
-            self.isRefused = isRefused
+            self.outcome = outcome
         }
 
+        init(id: JSON, _ result: Result<JSON, RPCError>) { self.init(id: id, Outcome(result)) }
+
         var json: JSON {
-            switch result {
+            switch outcome.result {
             case .success(let value): .members(["id": id, "jsonrpc": "2.0", "result": value])
             case .failure(let error): .members(["id": id, "jsonrpc": "2.0", "error": error.json])
             }
         }
+
+        /// Takes the reply from the budget. What is around the items of a multicall is at most as long as the call itself.
+        ///
+        /// - Parameter count: its length in bytes.
+        /// - Returns: false if that is too much.
+        func isWithin(_ budget: AnswerBudget, _ count: Int) -> Bool { outcome.isSpent || budget.take(bytes: count) }
     }
 
     private func answer(_ reply: Reply) async -> RPCAnswer {
-        if reply.isRefused { await refuse() }
+        var reply = reply
+        var bytes = reply.json.bytes
+        if !reply.isWithin(Self.budget, bytes.count) {
+            reply = Reply(id: reply.id, .failure(Self.tooLong))
+            bytes = reply.json.bytes
+        }
+        if reply.outcome.isRefused { await refuse() }
         var status = 200
-        if case .failure(let error) = reply.result { status = error.status }
-        return RPCAnswer(status: status, body: reply.json.bytes)
+        if case .failure(let error) = reply.outcome.result { status = error.status }
+        return RPCAnswer(status: status, body: bytes, isAdmitted: Self.budget.isAdmitted)
     }
 
     /// A wrong secret costs time. The first one is logged, so that guesses do not fill the log.
@@ -88,27 +140,21 @@ extension RPCService {
             guard let values = given.array else { return Reply(id: id, .failure(.invalidParams)) }
             params = values
         }
-        let (result, isRefused) = await execute(method, params, from: caller)
-        return Reply(id: id, result, isRefused: isRefused)
+        return Reply(id: id, await execute(method, params, from: caller))
     }
 
-    private func execute(
-        _ method: String, _ params: [JSON], from caller: RPCCaller
-    ) async -> (Result<JSON, RPCError>, isRefused: Bool) {
+    private func execute(_ method: String, _ params: [JSON], from caller: RPCCaller) async -> Outcome {
         do throws(RPCError) {
-            guard Self.budget.hasBytes else { throw Self.tooLong }
             if method == "system.multicall" { return try await multicall(params, from: caller) }
-            if let value = Self.lists[method] { return (.success(try spend(value)), false) }
+            if let value = Self.lists[method] { return Outcome(.success(value)) }
             guard let params = try admit(method, params, from: caller) else {
                 // The page asks once without a secret, to learn whether one is needed.
-                return (.failure(.unauthorized), !method.hasPrefix("fk.") || params.first?.string != nil)
+                return .unauthorized(isGuess: !method.hasPrefix("fk.") || params.first?.string != nil)
             }
-            if method.hasPrefix("fk.") {
-                return (.success(try spend(await page(method, params, from: caller.peer))), false)
-            }
-            return (.success(try spend(await aria2(method, Parameters(params)))), false)
+            if method.hasPrefix("fk.") { return Outcome(.success(try await page(method, params, from: caller.peer))) }
+            return Outcome(.success(try await aria2(method, Parameters(params))))
         } catch {
-            return (.failure(error), false)
+            return Outcome(.failure(error))
         }
     }
 
@@ -123,20 +169,12 @@ extension RPCService {
                 "Without a secret a browser changes nothing with \(method) this way: use POST with an Origin.")
         }
         if let peer = caller.peer { peers[peer]?.isAuthenticated = true }
+        Self.budget.admit()
         return params
     }
 
     static let tooLong = RPCError(
         "The answer would be longer than \(maxAnswer >> 20) MiB: ask for fewer tasks at once.")
-
-    /// Bounds the answer to one request.
-    ///
-    /// - Returns: the result, written.
-    private func spend(_ result: JSON) throws(RPCError) -> JSON {
-        let bytes = result.bytes
-        guard Self.budget.take(bytes: bytes.count) else { throw Self.tooLong }
-        return .text(bytes)
-    }
 
     /// Takes the secret off, whether one is needed or not.
     private func isAuthorized(_ params: inout [JSON]) -> Bool {
@@ -148,34 +186,58 @@ extension RPCService {
         return settings.secret.map { SecretCheck.isEqual(given, $0) } ?? true
     }
 
-    private func multicall(
-        _ params: [JSON], from caller: RPCCaller
-    ) async throws(RPCError) -> (Result<JSON, RPCError>, isRefused: Bool) {
+    private func multicall(_ params: [JSON], from caller: RPCCaller) async throws(RPCError) -> Outcome {
         var params = params
         // aria2 takes no secret here, but clients send one.
         if let first = params.first?.string, first.hasPrefix("token:") { params.removeFirst() }
-        var results: [JSON] = []
-        var isRefused = false
+        var items = MulticallItems(budget: Self.budget)
         var downloads: [Parameters] = []
         for call in try Parameters(params).array(0) {
             let method = call["methodName"]?.string ?? ""
             let params = call["params"]?.array ?? []
-            if method == "aria2.addUri", Self.budget.hasBytes, let own = try? admit(method, params, from: caller) {
+            if method == "aria2.addUri", let own = try? admit(method, params, from: caller) {
                 downloads.append(Parameters(own))
                 continue
             }
-            results += await addURIs(downloads).map(Self.item)
+            for result in await addURIs(downloads) { items.append(Outcome(result)) }
             downloads = []
+            if items.isOver { break }
             if let fault = Self.fault(in: call) {
-                results.append(fault.json)
-                continue
+                items.append(Outcome(.failure(fault)))
+            } else {
+                items.append(await execute(method, params, from: caller))
             }
-            let (result, wasRefused) = await execute(method, params, from: caller)
-            isRefused = isRefused || wasRefused
-            results.append(Self.item(result))
+            if items.isOver { break }
         }
-        results += await addURIs(downloads).map(Self.item)
-        return (.success(.array(results)), isRefused)
+        for result in await addURIs(downloads) { items.append(Outcome(result)) }
+        return items.outcome
+    }
+
+    /// The answers to the calls of a multicall. They end at the first call without the right secret, and where the answer is full.
+    private struct MulticallItems {
+        let budget: AnswerBudget
+        private var written: [JSON] = []
+        private var isRefused = false
+        private(set) var isOver = false
+
+        init(budget: AnswerBudget) { self.budget = budget }
+
+        mutating func append(_ outcome: Outcome) {
+            guard !isOver else { return }
+            let bytes = RPCService.item(outcome.result).bytes
+            let isFull = !budget.take(bytes: bytes.count + 1)
+            written.append(isFull ? RPCService.tooLong.json : .text(bytes))
+            isRefused = isRefused || outcome.isRefused
+            isOver = isFull || outcome.endsBatch
+        }
+
+        var outcome: Outcome {
+            var outcome = Outcome(.success(.array(written)))
+            outcome.isRefused = isRefused
+            outcome.endsBatch = isOver
+            outcome.isSpent = true
+            return outcome
+        }
     }
 
     private static func fault(in call: JSON) -> RPCError? {

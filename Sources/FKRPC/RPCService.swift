@@ -31,6 +31,8 @@ package actor RPCService {
     var refused: [TaskID] = []
     /// Their maximum number, as aria2's `max-download-result`.
     static let maxRefused = 1_000
+    /// The commands of `fk` that clients have asked for.
+    var jobs = ToolJobs()
     /// Detects that the process that runs the downloads is stopped or hung.
     var engineWatch = EngineWatch(interval: 0.25)
     /// What the answer to the present request may still contain. Requests interleave, so each has its own.
@@ -40,6 +42,8 @@ package actor RPCService {
     private var readings = 0
     private var registration: Messager.Registration?
     private var ticker: Task<Void, Never>?
+    private var listener: Task<Void, Never>?
+    var freedMemory = FreedMemory()
     /// The number of calls without the right secret.
     var refusals = 0
     var isEnding = false
@@ -75,17 +79,24 @@ package actor RPCService {
         await refresh()
         ticker = Task { [weak self] in
             while !Task.isCancelled {
-                try? await Task.sleep(for: .milliseconds(250))
+                guard let pause = await self?.pause else { return }
+                try? await Task.sleep(for: pause)
                 guard let self else { return }
                 await self.tick()
             }
+        }
+        // Changes of an idle engine reach clients at once, not with the next tick.
+        listener = Task { [weak self, reports] in
+            for await _ in reports.arrivals { await self?.refresh() }
         }
     }
 
     /// Ends notifications. The downloader stays open.
     package func stop() async {
         ticker?.cancel()
+        listener?.cancel()
         registration?.cancel()
+        for job in jobs.all { job.stop() }
     }
 
     // MARK: Peers
@@ -115,6 +126,7 @@ package actor RPCService {
 
     private func takeReports() -> Set<TaskID> {
         let infos = reports.take()
+        guard !infos.isEmpty else { return [] }
         // The reports of a task follow each other: its first one needs its record.
         let unknown = infos.filter { table.rows[$0.id] == nil && $0.state != .unknown }
         let news = Set(unknown.map(\.id))
@@ -167,10 +179,20 @@ package actor RPCService {
         for result in results where result.applied { note(table.set(result.after, of: result.id)) }
     }
 
+    /// The time to the next tick: a second while nothing runs and no page looks.
+    private var pause: Duration {
+        isIdle && !peers.values.contains { $0.view != nil } ? .seconds(1) : .milliseconds(250)
+    }
+
+    private var isIdle: Bool { table.states[.action, default: 0] == 0 }
+
     private func tick() async {
+        if freedMemory.tick(isIdle: isIdle) { settings.onIdle() }
         await refresh()
-        // The next tick shows the progress if the records cannot be listed now.
-        for info in (try? await downloader.messager.running()) ?? [] { table.progress(info) }
+        if !isIdle {
+            // The next tick shows the progress if the records cannot be listed now.
+            for info in (try? await downloader.messager.running()) ?? [] { table.progress(info) }
+        }
         await watchEngine(now: EngineWatch.now)
         rates.add(table.bytesPerSecond, at: ContinuousClock.now)
         await tellViews()

@@ -8,10 +8,18 @@ package struct RPCSettings: Sendable {
     package var secret: String?
     /// The options for new tasks before clients change them.
     package var options: [String: String] = [:]
+    /// The path of the program `fk`, which lists sources and publishes bundles; nil without one.
+    package var tool: String?
+    /// True if downloads follow no redirect to private addresses. Sources are then refused, because the program that lists them does not
+    /// know of it.
+    package var refusesPrivate = false
     /// Waits before a refused call is answered. The default is a second.
     package var refusalDelay: @Sendable () async -> Void = { try? await Task.sleep(for: .seconds(1)) }
     /// Receives lines for the log.
     package var log: @Sendable (String) -> Void = { _ in }
+    /// Called when much memory has been freed: when no task has run for some seconds, once after each time that one has run, and after
+    /// long requests.
+    package var onIdle: @Sendable () -> Void = {}
     /// Called once when a client asks the process to end. `isForced` is true for `aria2.forceShutdown`.
     package var onShutdown: @Sendable (_ isForced: Bool) -> Void = { _ in }
 
@@ -52,15 +60,21 @@ package struct RPCCaller: Sendable {
 
 /// An answer to a request.
 package struct RPCAnswer: Sendable {
-    /// The HTTP status: 200, 400, 404 or 500.
+    /// The HTTP status: 200, 400 or 404.
     package var status: Int
     /// JSON.
     package var body: [UInt8]
+    /// True if a call of the request had the right secret, or if none is needed.
+    package var isAdmitted: Bool
     /// Creates an answer.
-    package init(status: Int, body: [UInt8]) {
+    package init(status: Int, body: [UInt8], isAdmitted: Bool = false) {
         self.status = status
         self.body = body
+        self.isAdmitted = isAdmitted
     }
+
+    /// The answer to a request that is no call.
+    init(_ error: RPCError) { self.init(status: error.status, body: error.answer) }
 }
 
 /// Compares secrets in a time that depends on their lengths only.

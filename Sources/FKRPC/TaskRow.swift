@@ -72,7 +72,7 @@ package struct TaskRow: Sendable {
         path = record.state == .complete ? record.path : nil
         attempts = record.attempts
         barrels = record.barrels
-        error = record.error
+        error = record.shownError
         waiting = record.state == .idle ? record.waiting : nil
         created = record.created
         started = record.started
@@ -118,8 +118,8 @@ package struct TaskRow: Sendable {
         bytesPerSecond = info.state == .action ? Int64(max(0, min(info.bytesPerSecond, 1e15))) : 0
         connections = info.state == .action ? info.connections : 0
         attempts = info.attempts
-        if let fileName = info.fileName {
-            name = fileName
+        if let known = info.knownName {
+            name = known
             isNamed = true
         }
         path = info.path

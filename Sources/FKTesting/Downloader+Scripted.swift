@@ -12,6 +12,6 @@ extension Downloader {
         self.init(
             engine: try typedNow {
                 try Engine(configure: configure, scope: .all, transport: transport, clock: clock)
-            })
+            }, transport: transport)
     }
 }

@@ -13,7 +13,8 @@ import Foundation
 /// #expect(outcome.info.state == .complete && outcome.requests.count == 2)
 /// ```
 ///
-/// Each harness has a work path of its own, which is removed with it.
+/// Each harness has a work path of its own, which is removed with it. Several runs at once are allowed: each outcome has
+/// the states and requests of its own task. They share the clock, so the retry of one moves the time of the others.
 public final class MiddlewareHarness: Sendable {
     /// What has happened to a task.
     public struct Outcome: Sendable {
@@ -21,7 +22,7 @@ public final class MiddlewareHarness: Sendable {
         public let info: DownloadInfo
         /// The states it was in, in order.
         public let states: [DownloadState]
-        /// The requests that were sent since the run began, after all middlewares.
+        /// The requests of this task since the run began, after all middlewares.
         public let requests: [TransportRequest]
         /// The bytes of the finished file; nil unless the task is complete.
         public let bytes: [UInt8]?
@@ -88,7 +89,8 @@ public final class MiddlewareHarness: Sendable {
         registration.cancel()
         guard let info = await task.info else { throw DownloadError(.notFound, "The task was trashed.") }
         return Outcome(
-            info: info, states: states.withLock(\.self), requests: Array(transport.requests[before...]),
+            info: info, states: states.withLock(\.self),
+            requests: transport.requests[before...].filter { $0.task == id },
             bytes: try info.fileURL.map { try [UInt8](Data(contentsOf: $0)) })
     }
 

@@ -4,11 +4,10 @@ import FKMiddleware
 public final class TestGate: Sendable {
     private struct State {
         var isOpen = false
-        var arrivals = 0
         var waiting: [@Sendable () -> Void] = []
-        var watchers: [CheckedContinuation<Void, Never>] = []
     }
     private let state = Locked(State())
+    private let arrived = Observed(0)
 
     /// Creates a closed gate.
     public init() {}
@@ -24,17 +23,11 @@ public final class TestGate: Sendable {
     }
 
     /// The number of callers that have reached the gate, including those that did not have to wait.
-    package var arrivals: Int { state.withLock { $0.arrivals } }
+    package var arrivals: Int { arrived.value }
 
-    /// Returns once somebody has come to it.
+    /// Returns once somebody has come to it, or when the task is cancelled.
     public func reached() async {
-        await withCheckedContinuation { continuation in
-            let isReached = state.withLock { state in
-                if state.arrivals == 0 { state.watchers.append(continuation) }
-                return state.arrivals > 0
-            }
-            if isReached { continuation.resume() }
-        }
+        _ = await arrived.wait { $0 > 0 }
     }
 
     /// Returns once the gate is open.
@@ -43,13 +36,11 @@ public final class TestGate: Sendable {
     }
 
     func pass(_ goOn: @escaping @Sendable () -> Void) {
-        let (isOpen, watchers) = state.withLock { state in
-            state.arrivals += 1
+        let isOpen = state.withLock { state in
             if !state.isOpen { state.waiting.append(goOn) }
-            defer { state.watchers = [] }
-            return (state.isOpen, state.watchers)
+            return state.isOpen
         }
-        watchers.forEach { $0.resume() }
+        arrived.update { $0 += 1 }
         if isOpen { goOn() }
     }
 }

@@ -66,7 +66,8 @@ struct App {
                 exit(0)
             }
             downloader.activateQueue()
-            _ = try await builder.prepare(in: downloader)
+            // The user has pressed the button again: a suspended task goes on.
+            _ = try await builder.prepare(in: downloader, queued: true)
             _ = await downloader.messager.finished(id)
             await log("ended")
             exit(0)

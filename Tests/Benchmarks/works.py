@@ -270,6 +270,21 @@ class Bench:
             f"{len(names):,} x 1 KiB, 16 at once, on a disk", commands, check, [Goal("seconds", 1.4, "curl", RECORDS)],
             rounds=3, base=self.disk, keep=True, only_once=("aria2",))
 
+    def folder(self):
+        """All files of a folder, from the listing of its server."""
+        names = self.make_small("folder", self.scale(5_000), 1024)
+        url = f"{self.nginx.plain}/listed/folder/"
+        commands = {
+            "fk": lambda folder: self.get(folder, "-r", url, "-d", folder, "-j", "16"),
+            "wget": lambda folder: ["wget", "-q", "-r", "-np", "-nH", "--cut-dirs=2", "-R", "index.html*", url],
+            "rclone": lambda folder: [
+                "rclone", "copy", ":http:", folder, "--http-url", url, "--transfers", "16", "--checkers", "16",
+                "--config", "/dev/null"],
+        }
+        return self.side_by_side(
+            f"{len(names):,} x 1 KiB of a folder that its server lists", commands,
+            lambda folder: self.same_small(folder, "folder", names), [Goal("seconds", 1.0, "best")], rounds=3)
+
     def far(self):
         names = self.make_small("far", self.scale(500), 8192)
         plain, tls = Relay(self.nginx.port, 0.025), Relay(self.nginx.tls_port, 0.025)
@@ -584,4 +599,4 @@ class Bench:
         """Lists of 10,000 tasks over JSON-RPC while downloads arrive."""
         return rpc.rows(self, Row, Goal)
 
-    ALL = ("big", "small", "tiny", "far", "limited", "requests", "stalls", "many", "long", "start", "kills", "digests", "lists", "rpc")
+    ALL = ("big", "small", "tiny", "folder", "far", "limited", "requests", "stalls", "many", "long", "start", "kills", "digests", "lists", "rpc")

@@ -49,7 +49,6 @@ struct PublicBadInputTests {
             #expect(await messager.all(selector).isEmpty)
             #expect(await messager.state(selector) == .unknown)
             for await _ in messager.infos(selector) { Issue.record("an info of nothing") }
-            for await _ in messager.attempts(selector) { Issue.record("an attempt of nothing") }
         }
         let (url, finished) = ("http://none.example/", await messager.finished(id))
         let (error, path, info) = await (messager.error(url), messager.filePath(url), messager.info("not a url"))

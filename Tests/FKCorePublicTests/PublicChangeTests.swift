@@ -49,6 +49,25 @@ struct PublicChangeTests {
         #expect(try await downloader.messager.records().records.first?.priority == 0)
     }
 
+    @Test("a verb for many tasks: by their ids, and by a query; the numbers about all of them") func many() async throws
+    {
+        var ids: [TaskID] = []
+        for path in ["/a", "/b", "/c"] { ids.append(try await add(path)) }
+        let gone = TaskID(url: "http://nobody/")
+        let resumed = try await downloader.control.apply(.resume, to: [ids[0], gone, ids[1]])
+        #expect(resumed.map(\.applied) == [true, false, true] && resumed.map(\.verb) == [.resume, .resume, .resume])
+        for id in ids.prefix(2) { #expect(await downloader.messager.finished(id)?.state == .complete) }
+        let metrics = try await downloader.metrics()
+        #expect(metrics.states[.complete] == 2 && metrics.states[.suspend] == 1 && metrics.receivedBytes == 2_000)
+        #expect(metrics.prometheus.contains("fk_tasks{state=\"complete\"} 2\n"))
+        var query = RecordQuery()
+        query.states = [.complete]
+        #expect(try await downloader.control.apply(.trash, to: query).map(\.after) == [.unknown, .unknown])
+        #expect(try await downloader.control.apply(.trash, to: query).isEmpty)
+        #expect(await downloader.messager.all().map(\.id) == [ids[2]])
+        #expect(DownloadError(.cancelled, "x").isCancellation && !DownloadError(.disk, "x").isCancellation)
+    }
+
     @Test("a listener of all changes hears each state of each task, and nothing after its removal") func listener()
         async throws
     {

@@ -30,12 +30,12 @@ struct PublicDownloadTests {
     }
 
     private func call(
-        deletes: Bool = false, attributes: [String: String] = [:]
+        onCancel: CancelledDownload = .suspend, attributes: [String: String] = [:]
     ) -> Task<URL, any Error> {
         Task {
             var builder = try bench.builder("/held")
             builder.attributes = attributes
-            return try await downloader.download(builder, deletesOnCancel: deletes)
+            return try await downloader.download(builder, onCancel: onCancel)
         }
     }
 
@@ -118,14 +118,24 @@ struct PublicDownloadTests {
         await idle.close()
     }
 
-    @Test("cancelling the Swift task stops the download and throws", arguments: [false, true])
-    func cancel(deletes: Bool) async throws {
-        let (task, call) = try await held { self.call(deletes: deletes) }
+    @Test(
+        "cancelling the Swift task stops the download and throws",
+        arguments: [CancelledDownload.suspend, .cancel, .forget])
+    func cancel(onCancel: CancelledDownload) async throws {
+        let (task, call) = try await held { self.call(onCancel: onCancel) }
         call.cancel()
         await #expect { _ = try await call.value } throws: { ($0 as? DownloadError)?.code == .cancelled }
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+        guard onCancel != .forget else {
+            #expect(await task.info == nil)
+            #expect(try await downloader.messager.records().records.isEmpty)
+            #expect(names == [])
+            return
+        }
         let info = try #require(await task.info)
-        #expect(info.state == (deletes ? .cancel : .suspend))
-        #expect(info.count.received == (deletes ? 0 : 100_000))
+        #expect(info.state == (onCancel == .cancel ? .cancel : .suspend))
+        #expect(info.count.received == (onCancel == .cancel ? 0 : 100_000))
+        #expect(names.count == (onCancel == .cancel ? 0 : 1))
     }
 
     @Test("a call in a cancelled Swift task adds nothing")
@@ -140,7 +150,7 @@ struct PublicDownloadTests {
 
     @Test("of two calls for one URL, cancelling one leaves the download to the other; the last one stops it")
     func twoCalls() async throws {
-        let (task, first) = try await held { self.call(deletes: true) }
+        let (task, first) = try await held { self.call(onCancel: .cancel) }
         let second = call(attributes: ["second": "1"])
         try await joined("second", task)
         first.cancel()
@@ -155,7 +165,7 @@ struct PublicDownloadTests {
     @Test("a call that comes while another one's cancellation stops the task fetches the file")
     func cancelThenCall() async throws {
         for _ in 0..<8 {
-            let (task, call) = try await held { self.call(deletes: true) }
+            let (task, call) = try await held { self.call(onCancel: .cancel) }
             call.cancel()
             bench.files.release("/held")
             let file = try await downloader.download(PublicBench.url("/held"), to: folder)

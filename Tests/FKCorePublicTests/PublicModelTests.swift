@@ -94,4 +94,27 @@ struct PublicModelTests {
         // The following Swift task lets go of it when it is cancelled.
         while weakly != nil { await Task.yield() }
     }
+
+    @Test("all tasks: rows in three orders, the total, the failures, and all of them again")
+    func downloads() async throws {
+        bench.files.serve("/b", [1, 2])
+        let model = DownloadsModel(downloader)
+        for name in ["b", "missing", "a"] { try await downloader.add(PublicBench.url("/\(name)"), to: folder) }
+        await until { model.rows.map(\.state) == [.complete, .error, .error] }
+        #expect(model.failures.compactMap(\.error?.status) == [404, 404])
+        model.order = .name
+        #expect(model.rows.map(\.fileName) == ["a", "b", "missing"])
+        model.order = .state
+        #expect(model.rows.map(\.fileName) == ["missing", "a", "b"])
+        for name in ["a", "missing"] { bench.files.serve("/\(name)", [3]) }
+        model.retryAll()
+        await until { model.failures.isEmpty && model.rows.allSatisfy { $0.state == .complete } }
+        await until { model.total?.states == [.complete: 3] }
+        #expect(model.verbError == nil)
+        let later = try await downloader.add(PublicBench.url("/held"), to: folder)
+        #expect(TaskModel(later).name == "held", "before the first report")
+        await until { model.rows.count == 4 }
+        try await later.trash()
+        await until { model.rows.count == 3 }
+    }
 }

@@ -42,6 +42,32 @@ struct PublicTestingTests {
         await harness.close()
     }
 
+    @Test("runs at once: each outcome has the states, requests and bytes of its own task") func concurrent()
+        async throws
+    {
+        let gate = TestGate()
+        let harness = try MiddlewareHarness { request, _ in
+            let path = request.urlRequest.url?.path ?? ""
+            return path == "/moved"
+                ? .file([9], to: request, gate: gate) : .file(Array(path.utf8), to: request, gate: gate)
+        }
+        harness.middlewares.onRequest("move") { request, task in
+            if task.originalURL.path == "/b" { request.url = URL(string: "https://example.com/moved") }
+        }
+        async let first = harness.run("https://example.com/a")
+        async let second = harness.run("https://example.com/b")
+        async let third = harness.run("https://example.com/c")
+        await gate.reached()
+        while harness.transport.requests.count < 3 { await Task.yield() }
+        gate.open()
+        let outcomes = try await [first, second, third]
+        #expect(
+            outcomes.map { $0.requests.map { $0.urlRequest.url?.path } } == [["/a"], ["/moved"], ["/c"]])
+        #expect(outcomes.map(\.bytes) == [Array("/a".utf8), [9], Array("/c".utf8)])
+        #expect(outcomes.allSatisfy { $0.states.last == .complete && $0.states.count { $0 == .complete } == 1 })
+        await harness.close()
+    }
+
     @Test("a head with further fields is refused") func head() async throws {
         let harness = try MiddlewareHarness { request, _ in
             .file([1, 2, 3], to: request, fields: [HeaderField("X-Quota", "used up")])

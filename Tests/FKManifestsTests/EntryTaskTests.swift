@@ -27,11 +27,30 @@ import Testing
         #expect(manifest.entries.count == 1 && manifest.facts.signedBy == key.description)
         manifest.entries[0].name = "a"
         let lock = manifest.written(as: .lock).bytes
-        #expect(try Manifest(parsing: lock).facts.signedBy == key.description)
+        // What a lock says of its signer is a claim, which nobody has verified.
+        let read = try Manifest(parsing: lock).facts
+        #expect(read.claimedSigner == key.description && read.signedBy == nil)
         // A malformed list is refused for its signature.
         let error = #expect(throws: DownloadError.self) {
             try Manifest.verified(by: key, signature: signature, parsing: [0xff])
         }
         #expect(error?.code == .checksumMismatch)
+    }
+
+    @Test(
+        "a list's own proxy and the logins of ~/.netrc exclude each other",
+        arguments: [
+            ("all-proxy=http://p:1\n  no-netrc=false", nil, true), ("all-proxy=http://p:1", true, true),
+            ("no-netrc=false", nil, false), ("all-proxy=http://p:1", nil, false),
+            ("all-proxy=\n  no-netrc=false", nil, false),
+            ("split=2", true, false),
+        ] as [(String, Bool?, Bool)])
+    func netrc(options: String, shared netrc: Bool?, isRefused: Bool) throws {
+        var shared = TaskOptions()
+        shared.netrc = netrc
+        var folders = EntryFolders()
+        let entry = try #require(try Manifest("http://a/f\n  \(options)\n").entries.first)
+        let task = try? entry.task(in: "/d", shared, &folders)
+        #expect((task == nil) == isRefused)
     }
 }

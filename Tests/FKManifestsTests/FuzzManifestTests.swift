@@ -8,59 +8,64 @@ import Testing
 @Suite("Fuzzed manifests") struct FuzzManifestTests {
     private static let hex = SampleDigest.sha256
 
-    static let samples: [(name: String, text: String)] = [
-        (
-            "list",
-            "# c\nhttp://h/a\thttp://m/a\n  out=b/c\n  checksum=md5=\(SampleDigest.hex(.md5))\n  split=4\nhttps://h/ü\r\n"
-        ),
-        (
-            "SHA256SUMS",
-            "\(hex)  a/b.bin\n\\\(hex) *c\\\\d\\n\n# x\nSHA512 (e (f)) = \(SampleDigest.hex(.sha512))\nSIZE (e) = 4\n"
-        ),
-        (
-            "CHECKSUM",
-            "-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\nSHA256 (a) = \(hex)\n-----BEGIN PGP SIGNATURE-----\nx\n-----END PGP SIGNATURE-----\n"
-        ),
-        ("manifest-sha256.txt", "\(hex)  data/a%0Ab%25\n\(hex)\t*data/c/d\n"),
-        ("fetch.txt", "http://h/a 12 data/a\nhttps://h/b - data/b c\n"),
-        ("bagit.txt", "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n"),
-        (
-            "a.lock",
-            "{\"fk-lock\":1,\"barrel\":\"m\"}\n{\"name\":\"a/b\",\"size\":3,\"sha-256\":\"\(hex)\",\"url\":\"https://h/a\","
-                + "\"mirrors\":[{\"url\":\"http://m\",\"priority\":2}],\"pieces\":[{\"length\":2,\"type\":\"sha-256\",\"hashes\":\"\(hex)\(hex)\"}]}\n"
-        ),
-        (
-            "a.json",
-            "{\"name\":\"x\",\"members\":[{\"url\":\"http://h/a\",\"fileName\":\"a\",\"expected\":3,\"checksum\":\"sha-256=\(hex)\"}]}"
-        ),
-        (
-            "tree.json",
-            "[{\"type\":\"file\",\"oid\":\"\(SampleDigest.hex(.sha1))\",\"size\":1,\"path\":\"a/b\",\"lfs\":{\"oid\":\"\(hex)\",\"size\":2}},"
-                + "{\"type\":\"directory\",\"oid\":\"\",\"path\":\"a\"}]"
-        ),
-        (
-            "a.meta4",
-            "<?xml version=\"1.0\"?>\n<metalink xmlns=\"urn:ietf:params:xml:ns:metalink\"><file name=\"a/b\"><size>3</size><hash "
-                + "type=\"sha-256\">\(hex)</hash><pieces length=\"2\" type=\"sha-256\"><hash>\(hex)</hash><hash>\(hex)</hash></pieces>"
-                + "<url priority=\"1\" location=\"de\">http://h/a?b&amp;c</url><metaurl mediatype=\"torrent\">x</metaurl></file>"
-                + "<file name=\"c\"><!-- --><url><![CDATA[http://h/c]]></url></file></metalink>"
-        ),
-        (
-            "a.metalink",
-            "<metalink version=\"3.0\" xmlns=\"http://www.metalinker.org/\"><files><file name=\"a\"><verification><hash type=\"md5\">"
-                + "\(SampleDigest.hex(.md5))</hash><pieces length=\"9\" type=\"md5\"><hash piece=\"0\">\(SampleDigest.hex(.md5))</hash></pieces>"
-                + "</verification><resources><url type=\"http\" preference=\"9\">http://h/a</url></resources></file></files></metalink>"
-        ),
-        ("a.csv", "text,url,name,size,sha256\r\n\"a\n\"\"b\"\",\",http://h/a,\"a/b\",3,\(hex)\r\nb,http://h/b,,,\n"),
-        ("a.tsv", "url\tname\tmd5\nhttp://h/a\ta \"b\"\t\(SampleDigest.hex(.md5))\n"),
-        (
-            "a.jsonl",
-            "{\"url\":[\"http://h/a\",\"http://m/a\"],\"name\":\"a\",\"size\":3,\"checksum\":\"sha256:\(hex)\"}\n"
-                + "{\"key\":\"s3://b/c\",\"type\":\"file\"}\n"
-        ),
-        ("a.zenodo", RecordAnswers.zenodo), ("a.dataverse", RecordAnswers.dataverse), ("ro-crate", RecordAnswers.crate),
-        ("a.croissant", RecordAnswers.croissant), ("linkset", RecordAnswers.linkset),
-    ]
+    static let samples: [(name: String, text: String)] =
+        [
+            (
+                "list",
+                "# c\nhttp://h/a\thttp://m/a\n  out=b/c\n  checksum=md5=\(SampleDigest.hex(.md5))\n  split=4\nhttps://h/ü\r\n"
+            ),
+            (
+                "SHA256SUMS",
+                "\(hex)  a/b.bin\n\\\(hex) *c\\\\d\\n\n# x\nSHA512 (e (f)) = \(SampleDigest.hex(.sha512))\nSIZE (e) = 4\n"
+            ),
+            (
+                "CHECKSUM",
+                "-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\nSHA256 (a) = \(hex)\n-----BEGIN PGP SIGNATURE-----\nx\n-----END PGP SIGNATURE-----\n"
+            ),
+            ("manifest-sha256.txt", "\(hex)  data/a%0Ab%25\n\(hex)\t*data/c/d\n"),
+            ("fetch.txt", "http://h/a 12 data/a\nhttps://h/b - data/b c\n"),
+            ("bagit.txt", "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n"),
+            (
+                "a.lock",
+                "{\"fk-lock\":1,\"barrel\":\"m\"}\n{\"name\":\"a/b\",\"size\":3,\"sha-256\":\"\(hex)\",\"url\":\"https://h/a\","
+                    + "\"mirrors\":[{\"url\":\"http://m\",\"priority\":2}],\"pieces\":[{\"length\":2,\"type\":\"sha-256\",\"hashes\":\"\(hex)\(hex)\"}]}\n"
+            ),
+            (
+                "a.json",
+                "{\"name\":\"x\",\"members\":[{\"url\":\"http://h/a\",\"fileName\":\"a\",\"expected\":3,\"checksum\":\"sha-256=\(hex)\"}]}"
+            ),
+            (
+                "tree.json",
+                "[{\"type\":\"file\",\"oid\":\"\(SampleDigest.hex(.sha1))\",\"size\":1,\"path\":\"a/b\",\"lfs\":{\"oid\":\"\(hex)\",\"size\":2}},"
+                    + "{\"type\":\"directory\",\"oid\":\"\",\"path\":\"a\"}]"
+            ),
+            (
+                "a.meta4",
+                "<?xml version=\"1.0\"?>\n<metalink xmlns=\"urn:ietf:params:xml:ns:metalink\"><file name=\"a/b\"><size>3</size><hash "
+                    + "type=\"sha-256\">\(hex)</hash><pieces length=\"2\" type=\"sha-256\"><hash>\(hex)</hash><hash>\(hex)</hash></pieces>"
+                    + "<url priority=\"1\" location=\"de\">http://h/a?b&amp;c</url><metaurl mediatype=\"torrent\">x</metaurl></file>"
+                    + "<file name=\"c\"><!-- --><url><![CDATA[http://h/c]]></url></file></metalink>"
+            ),
+            (
+                "a.metalink",
+                "<metalink version=\"3.0\" xmlns=\"http://www.metalinker.org/\"><files><file name=\"a\"><verification><hash type=\"md5\">"
+                    + "\(SampleDigest.hex(.md5))</hash><pieces length=\"9\" type=\"md5\"><hash piece=\"0\">\(SampleDigest.hex(.md5))</hash></pieces>"
+                    + "</verification><resources><url type=\"http\" preference=\"9\">http://h/a</url></resources></file></files></metalink>"
+            ),
+            (
+                "a.csv",
+                "text,url,name,size,sha256\r\n\"a\n\"\"b\"\",\",http://h/a,\"a/b\",3,\(hex)\r\nb,http://h/b,,,\n"
+            ),
+            ("a.tsv", "url\tname\tmd5\nhttp://h/a\ta \"b\"\t\(SampleDigest.hex(.md5))\n"),
+            (
+                "a.jsonl",
+                "{\"url\":[\"http://h/a\",\"http://m/a\"],\"name\":\"a\",\"size\":3,\"checksum\":\"sha256:\(hex)\"}\n"
+                    + "{\"key\":\"s3://b/c\",\"type\":\"file\"}\n"
+            ),
+            ("a.zenodo", RecordAnswers.zenodo), ("a.dataverse", RecordAnswers.dataverse),
+            ("ro-crate", RecordAnswers.crate),
+            ("a.croissant", RecordAnswers.croissant), ("linkset", RecordAnswers.linkset),
+        ] + ListShapes.all.map { ($0.name, $0.text) }
 
     private static func mutated(_ random: inout SeededRandom) -> (name: String, bytes: [UInt8]) {
         let sample = random.pick(samples)
@@ -231,8 +236,7 @@ import Testing
 
     /// True if a JSON list is read to its end in portions.
     private static func isTakenInPortions(_ bytes: [UInt8], _ random: inout SeededRandom) -> Bool {
-        let first = bytes.first { $0 != 0x20 && $0 != 0x0a && $0 != 0x0d && $0 != 0x09 }
-        var list = JSONList(.json, listNames: first == UInt8(ascii: "{") ? ["members"] : [])
+        var list = JSONList(.json)
         var rest = bytes[...]
         do {
             while !rest.isEmpty {
@@ -244,7 +248,7 @@ import Testing
                     switch try list.next() {
                     case .more: break reading
                     case .done: return true
-                    case .element, .member, .object: continue
+                    case .element, .member, .container: continue
                     }
                 }
             }

@@ -48,7 +48,10 @@ import Testing
             ("\(hex) data/a\n\(hex) ../b", "", "manifest-sha256.txt, line 2: '../b': its name has '..'"),
             ("\(hex) data/a\n\(hex) b", "", "manifest-sha256.txt, line 2: 'b': a bag's files are below data/"),
             ("\(hex) data/a\n\(hex.dropLast()) data/b", "", "manifest-sha256.txt, line 2: a sha-256 digest has 64"),
-            ("\(hex) data/a\n\(hex) data/a", "", "manifest-sha256.txt, line 2: 'data/a': line 1 has the same name"),
+            (
+                "\(hex) data/a\n\(SampleDigest.hex(.sha256, "b")) data/a", "",
+                "manifest-sha256.txt, line 2: 'data/a': line 1 has the same name"
+            ),
             ("\(hex) data/a", "http://h/b 1 data/b", "fetch.txt, line 1: 'data/b' is in no manifest"),
             ("\(hex) data/a", "http://h/b x data/a", "fetch.txt, line 1: the length of 'data/a'"),
             ("\(hex) data/a", "http://h/b 1", "fetch.txt, line 1: a line of fetch.txt is"),

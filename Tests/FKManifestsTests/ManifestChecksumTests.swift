@@ -63,7 +63,9 @@ import Testing
             ("\(hex)  a\n\(hex.dropLast())  b\n", "checksum list, line 2, column 1: 63 hexadecimal digits"),
             ("SHA256 (a) = \(hex.dropLast())\n", "checksum list, line 1, column 14: a sha-256 digest has 64"),
             ("SHA256 (a) = \(hex.dropLast())g\n", "checksum list, line 1, column 14: a sha-256 digest has only"),
-            ("BLAKE2b (a) = \(hex)\n", "checksum list, line 1: the algorithm BLAKE2b is not supported"),
+            ("BLAKE2b (a) = \(hex)\n", "checksum list, line 1, column 15: a blake2b digest has 128"),
+            ("BLAKE3 (a) = \(hex)\n", "checksum list, line 1: 'a' has a digest of BLAKE3 (b3sum) alone"),
+            ("NEW9 (a) = \(hex)\n", "checksum list, line 1: the algorithm NEW9 is not supported"),
             ("\(hex)  -\n", "checksum list, line 1: the digest is of standard input"),
             ("\(hex)  \n", "checksum list, line 1: the digest has no file name"),
             ("\\\(hex)  a\\x\n", "checksum list, line 1, column 68: the name has an escape"),
@@ -91,15 +93,27 @@ import Testing
     }
 
     @Test(
-        "A list of b2sum is refused by its name, and by the algorithm of --tag: its digests are as long as those of SHA-512",
+        "A list of b2sum is read as BLAKE2b by its name, and by the algorithm of --tag: its digests are as long as those of SHA-512",
+        .enabled(if: Checksum.Algorithm.hasBLAKE2),
         arguments: ["b2sums", "B2SUMS", "b2sums.txt", "a.iso.b2sum", "a.iso.b2", "a.blake2b", "release-b2sums.txt"])
     func blake2(_ name: String) throws {
         let hex = SampleDigest.hex(.sha512)
-        #expect(Manifest.fault(in: "\(hex)  a.iso\n", fileName: name).contains("BLAKE2"))
-        #expect(Manifest.fault(in: "\\\(hex)  a\\nb\n", fileName: name).contains("BLAKE2"))
-        #expect(Manifest.fault(in: "BLAKE2b (a.iso) = \(hex)\n").contains("BLAKE2b is not supported"))
-        #expect(Manifest.fault(in: "\(hex)  a.b2\n", fileName: "SHA512SUMS").isEmpty)
-        #expect(Manifest.fault(in: "SHA512 (a.iso) = \(hex)\n", fileName: name).isEmpty)
+        for line in ["\(hex)  a.iso", "\\\(hex)  a\\nb", "BLAKE2b (a.iso) = \(hex)"] {
+            #expect(
+                try Manifest("\(line)\n", fileName: name).entries.map { $0.digests.map(\.algorithm) } == [[.blake2b]])
+        }
+        #expect(try Manifest("\(hex)  a.b2\n", fileName: "SHA512SUMS").entries[0].digests.map(\.algorithm) == [.sha512])
+        #expect(
+            try Manifest("SHA512 (a.iso) = \(hex)\n", fileName: name).entries[0].digests.map(\.algorithm) == [.sha512])
+    }
+
+    @Test(
+        "A list of b3sum is refused by its name: its digests are as long as those of SHA-256",
+        arguments: ["B3SUMS", "b3sums.txt", "a.iso.b3", "a.iso.blake3", "checksums_blake3.txt", "sha3-256sums.txt"])
+    func blake3(_ name: String) {
+        let fault = Manifest.fault(in: "\(Self.hex)  a.iso\n", fileName: name)
+        #expect(fault.contains("'a.iso' has a digest of"), "\(fault)")
+        #expect(fault.contains(name.contains("sha3") ? "SHA3" : "BLAKE3"), "\(fault)")
     }
 
     @Test("A list that is one digest belongs to the file that it is named after") func bare() throws {

@@ -58,7 +58,7 @@ import Testing
             ("[{\"a\":01}]", "line 1, column 9: a digit"),
             ("[{\"a\":\"\n\"}]", "line 1, column 8: a control character"),
             ("[{\"a\" 1}]", "line 1, column 7: ':' is expected"),
-            ("[{},]", "line 1, column 5: a value is expected"), ("{\"a\":1}", "the object has no array 'members'"),
+            ("[{},]", "line 1, column 5: a value is expected"), ("{\"a\":1}", "the object has no array of files"),
             ("[{\"a\":\(String(repeating: "[", count: 40))", "line 1, column 39: more than 32"),
         ])
     func malformed(text: String, reason: String) {
@@ -103,7 +103,7 @@ import Testing
             {"name":"a"}
             {"url":"http://h/a"}
             {"name":"b","url":"http://h/b"}
-            {"name":"./b","url":"http://h/b"}
+            {"name":"./b","url":"http://h/other"}
             {"name":"c","url":"http://h/c","sha-256":"00"}
             """)
         #expect(manifest.names == ["b"] && manifest.faults.map(\.line) == [2, 3, 4, 6, 7])

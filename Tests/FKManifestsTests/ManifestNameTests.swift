@@ -61,6 +61,8 @@ import Testing
         #expect(book.add("d", line: 6) == "line 4 needs a folder of this name")
         #expect(book.add("d/e/f/h", line: 7) == "line 4 is a file where this name needs a folder")
         #expect(book["d/e/f"] == 4 && book["d/e/f/h"] == nil)
+        #expect(book.add("s", line: 8, content: 3) == .new && book.add("s", line: 9, content: 3) == .same)
+        #expect(book.add("s", line: 10, content: 5) == .conflict(.init(kind: .hasName, line: 8)))
     }
 }
 
@@ -97,9 +99,10 @@ import Testing
     @Test(
         "What is no list says what it is",
         arguments: [
-            ([0x1f, 0x8b, 8, 0], "compressed with gzip"), ([0xff, 0xfe, 0x68, 0], "UTF-16"),
+            ([0x1f, 0x8b, 8, 0], "compressed with gzip"),
             ([0x3c, 0, 0x6d, 0], "UTF-16"), (Array("PAR1\u{15}\u{4}".utf8), "duckdb -c"),
-            (Array("<html></html>".utf8), "is no Metalink"), ([0x7f, 0x45, 0x4c, 0x46, 0], "is not recognised"),
+            (Array("<html></html>".utf8), "web page (HTML)"), (Array("<x/>".utf8), "no Metalink"),
+            ([0x7f, 0x45, 0x4c, 0x46, 0], "is a program"), ([0x41, 0x00], "is not recognised"),
         ])
     func others(bytes: [UInt8], reason: String) {
         #expect(Manifest.Form.recognize(bytes) == nil)

@@ -62,7 +62,7 @@ import Testing
         "Bad files are left out with line and column",
         arguments: [
             ("{\"key\":\"../x\",\"links\":{\"self\":\"http://h/x\"}}", "its name has '..'"),
-            ("{\"key\":\"x\"}", "'x' has no link"), ("{\"size\":1}", "the file has no 'filename'"),
+            ("{\"key\":\"x\"}", "'x' has no address"), ("{\"size\":1}", "the file has no address"),
             ("{\"key\":\"x\",\"links\":{\"self\":\"ftp://h/x\"}}", "scheme 'ftp'"),
             ("{\"key\":\"x\",\"size\":-1,\"links\":{\"self\":\"http://h/x\"}}", "its size"),
             ("{\"key\":\"x\",\"checksum\":\"md5:12\",\"links\":{\"self\":\"http://h/x\"}}", "is not ALG=HEX"),
@@ -84,7 +84,8 @@ import Testing
         #expect(crate.faults.first?.reason.contains("a sha-256 digest has 64") == true)
         #expect(Manifest.fault(in: "{\"files\":[{}").hasPrefix("record, line 1, column 13: the document ends"))
         #expect(
-            Manifest.fault(in: "{\"files\":{}}", as: .record).contains("the object has no array 'files', 'entries'"))
+            Manifest.fault(in: "{\"files\":{}}", as: .record).contains(
+                "the object has no array of files with addresses, but 'files'"))
     }
 
     @Test(

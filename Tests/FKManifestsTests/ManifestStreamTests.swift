@@ -163,8 +163,8 @@ import Testing
             metalink("<!--\(String(repeating: "-x", count: 600))-->") == "Metalink 4, line 2, column 2: \(reason)")
         let long = "[\n{\"url\":\"http://h/\(String(repeating: "a", count: 2_000))\"}]"
         #expect(
-            fault(JSONListParser(reading, maxEntry: 1_000), long) == "JSON list, line 2, column 1: \(reason)")
-        #expect(fault(JSONListParser(reading, maxEntry: 10_000), long) == "1")
+            fault(JSONDocument(.json, reading, maxEntry: 1_000), long) == "JSON list, line 2, column 1: \(reason)")
+        #expect(fault(JSONDocument(.json, reading, maxEntry: 10_000), long) == "1")
     }
 
     @Test("Names are found among many, and take 16 bytes a slot") func names() {

@@ -91,7 +91,8 @@ import Testing
     @Test(
         "What is wrong with a line of JSON",
         arguments: [
-            ("{\"url\":1}", "scheme"), ("{\"url\":{}}", "its 'url' is no text"), ("{\"size\":1}", "it has no URL"),
+            ("{\"url\":1}", "its 'url' is no text"), ("{\"url\":{}}", "its 'url' is no text"),
+            ("{\"size\":1}", "it has no URL"),
             ("{\"url\":\"http://h/a\",\"checksum\":\"x\"}", "is not ALG=HEX"),
             ("{\"url\":\"http://h/a\",\"size\":1.5}", "its size"),
         ])

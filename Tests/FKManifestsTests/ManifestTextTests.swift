@@ -90,7 +90,10 @@ import Testing
 
     @Test("A bad line refuses the list, or leaves its entry out") func bad() throws {
         let text = "http://h/a\nnonsense\n  out=x\nhttp://h/b\n  out=../x\n  split=2\nhttp://h/c\n"
-        #expect(Manifest.fault(in: text) == "URL list, line 2: 'nonsense' has no scheme; write https://nonsense")
+        #expect(
+            Manifest.fault(in: text)
+                == "URL list, line 2: 'nonsense' is no URL: it has no scheme. For a path below a folder of a server, give that folder with --base URL"
+        )
         let manifest = try Manifest(text, skips: true)
         #expect(manifest.urls == [["http://h/a"], ["http://h/c"]])
         #expect(manifest.faults.map(\.line) == [2, 5])

@@ -14,12 +14,19 @@ import Testing
 
     private let session = Session()
     private let middleware: AuthenticationMiddleware
+    private let clock = Locked(ContinuousClock.now)
 
-    init() { middleware = AuthenticationMiddleware(session, priority: 100) }
+    init() {
+        middleware = AuthenticationMiddleware(session, priority: 100) { [clock] in clock.withLock { $0 } }
+    }
 
     private func failure(
-        _ status: Int = 401, previous: Int? = nil, progress: Int64 = 0, began: ContinuousClock.Instant = .now
+        _ status: Int = 401, previous: Int? = nil, progress: Int64 = 0, after seconds: Double = 1
     ) throws -> AttemptFailure {
+        let began = clock.withLock { time in
+            time += .seconds(seconds)
+            return time
+        }
         let url = try #require(URL(string: "http://h.example/a"))
         func error(_ status: Int) -> DownloadError { DownloadError(.httpStatus, "", status: status) }
         return AttemptFailure(
@@ -36,9 +43,9 @@ import Testing
 
     @Test("a request that began before the last renewal gets the new credential")
     func late() async throws {
-        let began = ContinuousClock.now
+        let early = try failure()
         #expect(await middleware.decide(try failure()) == .renewed)
-        #expect(await middleware.decide(try failure(began: began)) == .renewed)
+        #expect(await middleware.decide(early) == .renewed)
         #expect(session.renewals.withLock { $0 } == 1)
     }
 
@@ -54,7 +61,10 @@ import Testing
     func most() async throws {
         for _ in 1...5 { #expect(await middleware.decide(try failure()) == .renewed) }
         #expect(await middleware.decide(try failure()) == .useRules)
-        #expect(session.renewals.withLock { $0 } == 5)
+        // The first of them began 30 s ago.
+        #expect(await middleware.decide(try failure(after: 26)) == .renewed)
+        #expect(await middleware.decide(try failure(after: 0)) == .useRules)
+        #expect(session.renewals.withLock { $0 } == 6)
     }
 
     @Test("its fields stay with the first origin, and it has the authenticator's name")

@@ -119,6 +119,25 @@ struct LogMiddlewareTests {
             #expect(!line.contains("secret") && !line.contains("pass") && !line.contains("\u{1b}"), "\(line)")
         }
     }
+
+    @Test("entries have a level and fields; an attempt that is followed by another one has its reason")
+    func entries() throws {
+        let entries = Observed<[LogMiddleware.Entry]>([])
+        let log = LogMiddleware(entries: { entry in entries.update { $0.append(entry) } })
+        let task = try context("https://user:pass@example.com/a?token=secret")
+        log.download(task, didChangeTo: .action, error: nil)
+        log.download(task, didReceive: ByteCount(received: 3, expected: 5))
+        log.download(
+            task, didChangeTo: .idle, error: DownloadError(.connectionLost, "gone", status: 503, isRetryable: true))
+        let seen = entries.value
+        #expect(seen.map(\.level) == [.info, .error])
+        #expect(seen.first?.text == "action" && seen.first?.fields["state"] == "action")
+        let last = try #require(seen.last)
+        #expect(last.fields["state"] == "idle" && last.fields["code"] == "connection-lost")
+        #expect(last.fields["status"] == "503" && last.fields["attempt"] == String(task.attempt))
+        #expect(last.fields["id"] == task.id.description && last.line.hasSuffix(last.text))
+        #expect(last.fields["url"] == "https://***@example.com/a?token=***")
+    }
 }
 
 @Suite("Checksum middleware")

@@ -142,9 +142,27 @@ struct SignatureTests {
                 try SignatureKey(contentsOf: folder.file("b.gpg")).verify(signature, of: Self.list)
             }
         }
+        try gpg("-u", "a@h", "-o", "texts", "--armor", "--textmode", "-b", "list")
+        #expect(refusal(key, try text("texts")).contains("one of a text"))
+        #expect(refusal(key, try text("texts"), of: Array("https://h/a\r\nhttps://h/b \r\n".utf8)) != "accepted")
         try gpg("-u", "a@h", "-u", "b@h", "-o", "two", "-b", "list")
         let both = try SignatureKey(contentsOf: folder.write(folder.read("a.gpg") + folder.read("b.gpg"), to: "both"))
         #expect(throws: DownloadError.self) { try both.verify(folder.read("two"), of: Self.list) }
+    }
+
+    @Test(
+        "the class and the digest of an OpenPGP signature decide",
+        arguments: [
+            ("8 00", nil), ("9 00", nil), ("10 00", nil), ("11 00", nil), ("14 00", nil), ("8 01", "one of a text"),
+            ("10 02", "one of a text"), ("2 00", "SHA-1"), ("1 00", "MD5"), ("3 00", "RIPEMD-160"),
+            ("99 00", "unknown digest"),
+            ("2 01", "one of a text"), ("8", "does not say"),
+        ] as [(String, String?)])
+    func validity(fields: String, reason: String?) {
+        let key = String(repeating: "A", count: 40)
+        let line = "VALIDSIG \(key) 2026-11-26 1 0 4 0 22 \(fields) \(key)"
+        let fault = SignatureProgram.fault(inValid: line.split(separator: " "))
+        #expect(reason.map { fault?.contains($0) == true } ?? (fault == nil), "\(fault ?? "none")")
     }
 
     @Test(

@@ -44,7 +44,7 @@ struct Aria2ComparisonTests {
         return #"{"jsonrpc":"2.0","id":1,"method":"aria2.\#(method)","params":[\#(all)]}"#
     }
 
-    @Test("statuses, codes, keys and types are equal") func shapes() async throws {
+    @Test("statuses, codes, keys and types are equal; only 500 becomes 400") func shapes() async throws {
         let folder = try TemporaryFolder()
         try folder.write(Array("s\n".utf8), to: "secret")
         let ours = try await RPCProcess(["--secret-file", folder.file("secret").path])
@@ -57,7 +57,8 @@ struct Aria2ComparisonTests {
         for call in Self.calls {
             let theirs = try await answer(port, call.replacingOccurrences(of: "GID", with: gids[0]))
             let own = try await answer(ours.port, call.replacingOccurrences(of: "GID", with: gids[1]))
-            #expect(own.status == theirs.status, "\(call)")
+            // What a client sends wrongly is its own fault, also where aria2 says 500.
+            #expect(own.status == (theirs.status == 500 ? 400 : theirs.status), "\(call)")
             #expect(shape(own.json) == shape(theirs.json), "\(call)")
         }
         // An option that aria2 has and that is shown here has a text there, too.

@@ -1,3 +1,4 @@
+import FKCore
 import FKRPC
 import TestSupport
 import Testing
@@ -12,7 +13,7 @@ struct RPCConnectionTests {
             let client = try RawClient(port: server.port)
             #expect(client.upgrade().hasPrefix("HTTP/1.1 101"))
             client.sendMessage(Self.version)
-            #expect(client.receiveMessage()?.contains(#""version":"2.0.0""#) == true)
+            #expect(client.receiveMessage()?.contains(#""version":"\#(FKCore.Version.text)""#) == true)
             let bytes = Array(Self.version.utf8)
             client.send(RawClient.frame(Array(bytes.prefix(5)), isLast: false))
             client.send(RawClient.frame(Array(bytes.dropFirst(5)), opcode: 0))

@@ -13,7 +13,10 @@ final class RPCFixture: Sendable {
 
     var downloads: String { folder.file("downloads").path }
 
-    init(secret: String? = nil, folder: TemporaryFolder? = nil, isActive: Bool = true) async throws {
+    init(
+        secret: String? = nil, folder: TemporaryFolder? = nil, isActive: Bool = true,
+        change: (inout RPCSettings) -> Void = { _ in }
+    ) async throws {
         self.folder = try folder ?? TemporaryFolder()
         server = try FaultServer()
         let downloads = self.folder.file("downloads")
@@ -24,6 +27,7 @@ final class RPCFixture: Sendable {
         var settings = RPCSettings(folders: [downloads.path], secret: secret)
         settings.log = { [log] line in log.withLock { $0.append(line) } }
         settings.refusalDelay = { [delays] in delays.withLock { $0 += 1 } }
+        change(&settings)
         service = RPCService(downloader, settings, workPath: configure.workPath.path)
         if isActive { downloader.activateQueue() }
         await service.start()

@@ -199,4 +199,89 @@ struct RPCOptionTests {
         #expect(!lines.contains { $0.contains("/tmp") && !$0.contains(fixture.downloads) })
         #expect(fixture.log.withLock { $0.count } == 2)
     }
+
+    @Test("the session replaces a session, and no other file; what lies beside it stays")
+    func sessionPlaces() async throws {
+        let fixture = try await RPCFixture(isActive: false)
+        _ = try await fixture.addPaused("a", .init("out", "n"))
+        func set(_ name: String) async throws -> JSON {
+            try await fixture.call("aria2.changeGlobalOption", .members(["save-session": .string(name)]))
+        }
+        let photo: [UInt8] = [0xff, 0xd8, 0xff, 0xe0] + Bytes.pattern(count: 2_000_000)
+        let others: [(String, [UInt8])] = [
+            ("photo.jpg", photo), ("notes.txt", Array("hello\nworld\n".utf8)), ("#", Array("# only this\n".utf8)),
+            ("urls.txt", Array("http://h/a\nhttp://h/b\n".utf8)), ("x", Array("  gid=0123456789abcdef\n".utf8)),
+        ]
+        for (name, content) in others {
+            _ = try fixture.folder.write(content, to: "downloads/\(name)")
+            #expect(try await set(name)["message"]?.string?.contains("no session list") == true, "\(name)")
+            #expect(try fixture.folder.read("downloads/\(name)") == content)
+        }
+        #expect(mkfifo(fixture.folder.file("downloads/fifo").path, 0o600) == 0)
+        #expect(try await set("fifo")["code"] == 1)
+        _ = try fixture.folder.write([1], to: "downloads/s.new")
+        _ = try fixture.folder.write([], to: "downloads/s")
+        #expect(try await set("s") == "OK")
+        for _ in 0..<2 { #expect(try await fixture.call("aria2.saveSession") == "OK") }
+        #expect(try fixture.folder.read("downloads/s.new") == [1])
+        _ = try fixture.folder.write(photo, to: "downloads/s")
+        #expect(try await fixture.call("aria2.saveSession")["code"] == 1)
+        #expect(try fixture.folder.read("downloads/s") == photo)
+    }
+
+    @Test("options for all tasks are shown without passwords") func hidden() async throws {
+        let fixture = try await RPCFixture(isActive: false)
+        let secrets = JSON.members([
+            "all-proxy": "http://me:geheim@p.example:1", "https-proxy": "http://me:geheim@p.example:1",
+            "http-user": "me",
+            "http-passwd": "geheim", "referer": "http://me:geheim@h/",
+            "header": ["Authorization: geheim", "X-Api-Key: geheim", "Cookie: geheim", "X-A: 1"],
+        ])
+        #expect(try await fixture.call("aria2.changeGlobalOption", secrets) == "OK")
+        let gid = try await fixture.addPaused("a")
+        for shown in [
+            try await fixture.call("aria2.getGlobalOption"), try await fixture.call("aria2.getOption", .string(gid)),
+        ] {
+            #expect(!String(decoding: shown.bytes, as: UTF8.self).contains("geheim"), "\(shown)")
+            #expect(shown["all-proxy"]?.string?.contains("p.example") == true && shown["header"] == "X-A: 1")
+        }
+    }
+
+    @Test("the logins of ~/.netrc are not for a proxy that a client names") func netrc() async throws {
+        let fixture = try await RPCFixture(isActive: false)
+        let url = JSON.array([.string(fixture.server.url("/a"))])
+        let proxy = JSON.Member("all-proxy", "http://p.example:1")
+        let both = try await fixture.call("aria2.addUri", url, .object([proxy, .init("no-netrc", "false")]))
+        #expect(both["message"]?.string?.contains("~/.netrc") == true, "\(both)")
+        let gid = try await fixture.addPaused("b", .init("no-netrc", "false"))
+        #expect(try await fixture.call("aria2.changeOption", .string(gid), .object([proxy]))["code"] == 1)
+        #expect(try await fixture.call("aria2.changeGlobalOption", .object([proxy])) == "OK")
+        #expect(try await fixture.call("aria2.addUri", url, .members(["no-netrc": "false"]))["code"] == 1)
+    }
+
+    @Test("a file of certificates is a regular file with certificates below an allowed folder") func caFile()
+        async throws
+    {
+        let fixture = try await RPCFixture(isActive: false)
+        func add(_ path: String) async throws -> JSON {
+            try await fixture.call(
+                "fk.add",
+                .members(["urls": [.string(fixture.server.url("/a"))], "caFile": .string(path), "paused": true]))
+        }
+        let pem = Array("-----BEGIN CERTIFICATE-----\nAA\n-----END CERTIFICATE-----\n".utf8)
+        let outside = try fixture.folder.write(pem, to: "outside.pem").path
+        let folder = fixture.downloads
+        #expect(mkfifo("\(folder)/fifo", 0o600) == 0 && symlink(outside, "\(folder)/link") == 0)
+        _ = try fixture.folder.write([1], to: "downloads/text")
+        for (path, reason) in [
+            ("\(folder)/fifo", "is not a file"), (folder, "is not a file"), ("\(folder)/none", "cannot be read"),
+            ("\(folder)/text", "no certificate"), (outside, "is not allowed"), ("\(folder)/link", "is not allowed"),
+            ("\(folder)/../outside.pem", "is not allowed"), ("/dev/zero", "is not allowed"), ("x.pem", "absolute path"),
+        ] {
+            let answer = try await add(path)
+            #expect(answer["message"]?.string?.contains(reason) == true, "\(path): \(answer)")
+        }
+        _ = try fixture.folder.write(pem, to: "downloads/ca.pem")
+        #expect(try await add("\(folder)/ca.pem").array?.count == 1)
+    }
 }

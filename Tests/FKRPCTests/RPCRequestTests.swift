@@ -1,3 +1,4 @@
+import FKCore
 import FKManifests
 import FKRPC
 import TestSupport
@@ -6,13 +7,13 @@ import Testing
 @Suite("RPC requests")
 struct RPCRequestTests {
     @Test(
-        "what is no call gets the status and the code of aria2",
+        "what is no call gets the code of aria2, and status 400 or 404",
         arguments: [
-            ("{", 500, -32700), ("1", 500, -32700), ("", 500, -32700), ("\u{0}", 500, -32700),
+            ("{", 400, -32700), ("1", 400, -32700), ("", 400, -32700), ("\u{0}", 400, -32700),
             ("{}", 400, -32600), (#"{"id":1}"#, 400, -32600), (#"{"id":1,"method":5}"#, 400, -32600),
             (#"{"method":"aria2.getVersion"}"#, 400, -32600),
-            (#"{"id":1,"method":"aria2.getVersion","params":{}}"#, 500, -32602),
-            (#"{"id":1,"method":"aria2.getVersion","params":null}"#, 500, -32602),
+            (#"{"id":1,"method":"aria2.getVersion","params":{}}"#, 400, -32602),
+            (#"{"id":1,"method":"aria2.getVersion","params":null}"#, 400, -32602),
             (#"{"id":1,"method":"aria2.addTorrent","params":["x"]}"#, 404, -32601),
             (#"{"id":1,"method":"fk.nothing"}"#, 404, -32601),
             (#"{"id":1,"method":"aria2.tellStatus","params":["zz"]}"#, 400, 1),
@@ -24,7 +25,7 @@ struct RPCRequestTests {
         #expect(answer.json["error"]?["code"] == .integer(code))
     }
 
-    @Test("the answer to one request has at most 8 MiB; the calls beyond that get an error")
+    @Test("the answer to one request has at most 8 MiB; it ends with an error")
     func longAnswer() async throws {
         let fixture = try await RPCFixture()
         let calls = JSON.array(Array(repeating: .members(["methodName": "system.listMethods"]), count: 20_000))
@@ -33,8 +34,7 @@ struct RPCRequestTests {
             JSON.array(Array(repeating: .members(["id": 1, "method": "system.listMethods"]), count: 20_000)),
         ] {
             let answer = await fixture.service.handle(body.bytes, from: RPCCaller())
-            // Twenty thousand short errors come on top.
-            #expect(answer.body.count < RPCService.maxAnswer + 20_000 * 200)
+            #expect(answer.body.count < RPCService.maxAnswer + 1_000)
             let text = String(decoding: answer.body, as: UTF8.self)
             #expect(text.contains("aria2.addUri") && text.contains("longer than 8 MiB"))
         }
@@ -53,7 +53,49 @@ struct RPCRequestTests {
         let answer = await fixture.service.handle(batch.bytes, from: RPCCaller())
         isDone.update { $0 = true }
         await others.value
-        #expect(answer.body.count < RPCService.maxAnswer + 3_000 * 200)
+        #expect(answer.body.count < RPCService.maxAnswer + 1_000)
+    }
+
+    @Test("without the secret, an answer is not longer than its request, or 64 KiB, whatever is asked")
+    func unprovenAnswer() async throws {
+        let fixture = try await RPCFixture(secret: "s")
+        let count = 40_000
+        let wrong = #"{"id":1,"method":"aria2.getVersion","params":["token:x"]}"#
+        for call in ["{}", #"{"id":1}"#, #"{"id":1,"method":"system.listMethods"}"#, wrong] {
+            let body = "[" + Array(repeating: call, count: count).joined(separator: ",") + "]"
+            let answer = await fixture.service.handle(Array(body.utf8))
+            #expect(answer.body.count <= max(body.utf8.count, 64 << 10) + 1_000, "\(call)")
+            #expect(!answer.isAdmitted && JSON(parsing: answer.body)?.array?.isEmpty == false)
+        }
+        let items = Array(repeating: "{}", count: count).joined(separator: ",")
+        let body = #"{"id":1,"method":"system.multicall","params":[[\#(items)]]}"#
+        #expect(await fixture.service.handle(Array(body.utf8)).body.count <= body.utf8.count + 1_000)
+    }
+
+    @Test("a request is one guess: a batch and a multicall end at the first wrong secret") func oneGuess() async throws
+    {
+        let fixture = try await RPCFixture(secret: "right")
+        func call(_ secret: String) -> JSON {
+            .members(["id": 1, "method": "aria2.getVersion", "params": .array([.string("token:\(secret)")])])
+        }
+        func send(_ json: JSON) async throws -> JSON {
+            try await fixture.send(String(decoding: json.bytes, as: UTF8.self)).json
+        }
+        let secrets = (0..<2_500).map { "guess\($0)" } + ["right"]
+        #expect(try await send(.array(secrets.map(call))).array?.count == 1)
+        #expect(fixture.delays.withLock { $0 } == 1)
+        let mixed = try await send(.array([call("right"), call("wrong"), call("right")])).array
+        #expect(mixed?.count == 2 && mixed?.first?["result"] != nil && mixed?.last?["error"] != nil)
+        for method in ["aria2.getVersion", "aria2.addUri"] {
+            let calls = secrets.map { secret in
+                JSON.members(["methodName": .string(method), "params": .array([.string("token:\(secret)")])])
+            }
+            let multicall = JSON.members(["id": 1, "method": "system.multicall", "params": .array([.array(calls)])])
+            #expect(try await send(multicall)["result"]?.array?.count == 1)
+            #expect(try await send(.array([multicall, call("right")])).array?.count == 1)
+        }
+        #expect(fixture.delays.withLock { $0 } == 6)
+        #expect(try await fixture.call("aria2.tellWaiting", "token:right", 0, 10) == [])
     }
 
     @Test("a batch is answered with 200 in its order, and elements that are no objects are left out") func batch()
@@ -67,7 +109,7 @@ struct RPCRequestTests {
         #expect(replies.count == 2)
         #expect(replies[0]["error"]?["message"] == "No such method: nope")
         #expect(replies[1]["id"] == .members(["x": [1]]))
-        #expect(replies[1]["result"]?["version"]?.string == "2.0.0")
+        #expect(replies[1]["result"]?["version"]?.string == FKCore.Version.text)
         #expect(try await fixture.send("[]").json == [])
     }
 
@@ -75,17 +117,18 @@ struct RPCRequestTests {
         let fixture = try await RPCFixture(secret: "s")
         let calls: JSON = [
             .members(["methodName": "aria2.getVersion", "params": ["token:s"]]),
-            .members(["methodName": "aria2.getVersion", "params": []]),
             .members(["methodName": "x.y", "params": ["token:s"]]),
             .members(["methodName": "system.multicall", "params": []]), 5, .object([]),
             .members(["methodName": "aria2.tellStatus", "params": ["token:s", "zz"]]),
+            .members(["methodName": "aria2.getVersion", "params": []]),
+            .members(["methodName": "aria2.getVersion", "params": ["token:s"]]),
         ]
         let results = try #require(try await fixture.call("system.multicall", calls).array)
         #expect(results[0].array?.count == 1)
         #expect(
             results.dropFirst().map { $0["message"]?.string } == [
-                "Unauthorized", "No such method: x.y", "Recursive system.multicall forbidden.",
-                "system.multicall expected struct.", "Missing methodName.", "Invalid GID zz",
+                "No such method: x.y", "Recursive system.multicall forbidden.",
+                "system.multicall expected struct.", "Missing methodName.", "Invalid GID zz", "Unauthorized",
             ])
         #expect(fixture.delays.withLock { $0 } == 1)
         #expect(try await fixture.call("system.multicall", 5)["message"] == "The parameter at 0 has wrong type.")
@@ -103,18 +146,19 @@ struct RPCRequestTests {
         }
         let calls: JSON = [
             download("/a"), download("/a"), download("/b", JSON.Member("gid", "00000000000000b1")),
-            download("/c", JSON.Member("gid", "00000000000000B1")), download("/c", secret: "token:x"),
+            download("/c", JSON.Member("gid", "00000000000000B1")),
             .members(["methodName": "aria2.addUri", "params": ["token:s", []]]),
             .members(["methodName": "aria2.tellStatus", "params": ["token:s", "00000000000000b1", ["status"]]]),
-            download("/first", at: 0), download("/last"),
+            download("/first", at: 0), download("/last"), download("/c", secret: "token:x"), download("/never"),
         ]
         let results = try #require(try await fixture.call("system.multicall", calls).array)
         let gids = results.map { $0.array?.first?.string }
-        #expect(gids[2] == "00000000000000b1" && results[6].array?.first?["status"] == "paused")
+        #expect(gids[2] == "00000000000000b1" && results[5].array?.first?["status"] == "paused")
         #expect(
-            [3, 4, 5].map { results[$0]["message"]?.string } == [
-                "GID 00000000000000B1 is used already.", "Unauthorized", "URI is not provided.",
+            [3, 4, 8].map { results[$0]["message"]?.string } == [
+                "GID 00000000000000B1 is used already.", "URI is not provided.", "Unauthorized",
             ])
+        #expect(results.count == 9, "the first wrong secret ends it")
         let files = try await fixture.call("aria2.tellWaiting", "token:s", 0, 9).array?.map {
             $0["files"]?.array?.first
         }
@@ -156,7 +200,15 @@ struct RPCRequestTests {
         #expect(answer.status == 200)
         #expect(JSON(parsing: answer.body)?["id"] == "x")
         answer = await fixture.service.handle(query: [("method", "aria2.getVersion"), ("params", "%%%")])
-        #expect(answer.status == 500)
+        #expect(answer.status == 400)
+        // No JSON, and JSON that is no list of parameters.
+        for text in ["xyz", "{", "5", "\"a\""] {
+            let params = Data(text.utf8).base64EncodedString()
+            for query in [[("params", params)], [("method", "aria2.getVersion"), ("params", params)]] {
+                let answer = await fixture.service.handle(query: query)
+                #expect(answer.status == 400 && JSON(parsing: answer.body)?["error"] != nil, "\(text)")
+            }
+        }
     }
 
     @Test("deep nesting is no JSON, and strings may hold brackets") func depth() async throws {
@@ -166,7 +218,7 @@ struct RPCRequestTests {
         let most = String(repeating: "[", count: JSON.maxDepth) + String(repeating: "]", count: JSON.maxDepth)
         #expect(JSON(parsing: Array(most.utf8)) != nil)
         let fixture = try await RPCFixture()
-        #expect(try await fixture.send(deep).status == 500)
+        #expect(try await fixture.send(deep).status == 400)
     }
 
     @Test(
@@ -199,6 +251,16 @@ struct RPCRequestTests {
             try ListenOptions(listen: words[0], hasNoSecret: words.contains("no-secret"))
         }
         #expect(fault?.message.contains(reason) == true)
+    }
+
+    @Test("every page of the Internet is not let in without a secret", arguments: ["*", "null", "NULL", "null/"])
+    func openOrigin(origin: String) throws {
+        let fault = #expect(throws: ListenOptions.Fault.self) {
+            try ListenOptions(hasNoSecret: true, origins: ["https://a.example", origin])
+        }
+        #expect(fault?.message.contains("--no-secret") == true)
+        #expect(try ListenOptions(origins: [origin]).origins == [origin])
+        #expect(try ListenOptions(hasNoSecret: true, origins: ["https://a.example"]).hasNoSecret)
     }
 
     @Test("options of the address that are safe are taken") func safeListen() throws {

@@ -1,6 +1,9 @@
+import FKCore
 import FKRPC
 import TestSupport
 import Testing
+
+@testable import FKWeb
 
 @Suite("RPC server")
 struct RPCServerTests {
@@ -16,8 +19,8 @@ struct RPCServerTests {
         }
         #expect(try await status("POST /jsonrpc", body: Self.version) == 200)
         #expect(try await status("POST /jsonrpc", body: #"{"id":1,"method":"x"}"#) == 404)
-        #expect(try await status("POST /jsonrpc", body: "{") == 500)
-        #expect(try await status("POST /jsonrpc", body: "") == 500)
+        #expect(try await status("POST /jsonrpc", body: "{") == 400)
+        #expect(try await status("POST /jsonrpc", body: "") == 400)
         #expect(try await status("POST /jsonrpc") == 411)
         let refusal = try await server.exchange("POST /jsonrpc", ["Content-Length: 2097153"])
         #expect(refusal.hasPrefix("HTTP/1.1 413 ") && refusal.contains("\r\nContent-Type: application/json-rpc\r\n"))
@@ -53,7 +56,7 @@ struct RPCServerTests {
             let answer = try await server.exchange("GET \(path)")
             #expect(answer.hasPrefix("HTTP/1.1 200") && answer.contains("Content-Security-Policy: default-src 'none'"))
         }
-        let index = try Repository.text("Sources/fk-rpc/Page/index.html")
+        let index = try Repository.text("Sources/FKWeb/Page/index.html")
         #expect(try await server.exchange("GET /").hasSuffix("\r\n\r\n" + index))
         let flight = try await server.exchange(
             "OPTIONS /jsonrpc",
@@ -75,6 +78,13 @@ struct RPCServerTests {
         let path = server.folder.file("work/rpc-secret").path
         let secret = try String(contentsOfFile: path, encoding: .utf8).trimmingCharacters(in: .newlines)
         #expect(secret.count == 32)
+        // The output is no terminal, but a log that others may read.
+        let logs = try FileManager.default.contentsOfDirectory(atPath: server.folder.url.path)
+            .filter { $0.hasPrefix("output-") }
+        for log in logs {
+            let text = String(decoding: try server.folder.read(log), as: UTF8.self)
+            #expect(text.contains("secret: in ") && !text.contains(secret), "\(text)")
+        }
         let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
         #expect(mode == 0o600)
         #expect(try await server.call("aria2.getVersion", .string("token:\(secret)"))["version"] != nil)
@@ -162,20 +172,27 @@ struct RPCServerTests {
         try await server.end()
     }
 
-    @Test("fk rpc without its program says where it looked and how to get it") func missingProgram() async throws {
+    @Test("without libwebsockets the package is named that has it")
+    func missingLibrary() throws {
+        let missing = #expect(throws: WebSocketsLibrary.Missing.self) {
+            try WebSocketsLibrary.open(["libnothing-of-this-name.so.1"])
+        }
+        let message = try #require(missing).message
+        for word in ["libwebsockets17", "libwebsockets19t64", "EPEL"] { #expect(message.contains(word)) }
+        // A library that is another one is refused by what it lacks.
+        let other = #expect(throws: WebSocketsLibrary.Missing.self) {
+            try WebSocketsLibrary.open(["libc.so.6", "/usr/lib/libSystem.dylib"])
+        }
+        #expect(try #require(other).message.contains("lws_"))
+    }
+
+    @Test("no command but fk rpc loads libwebsockets") func loadedLate() async throws {
         let folder = try TemporaryFolder()
-        let alone = folder.file("fk").path
-        if link(RPCProcess.fk, alone) != 0 { try FileManager.default.copyItem(atPath: RPCProcess.fk, toPath: alone) }
         let child = try ChildProcess(
-            [alone, "rpc", "--work-path", folder.file("work").path, "--no-secret"],
-            environment: ["PATH": "/usr/bin:/bin", "HOME": folder.path], folder: folder.path,
-            output: .file(folder.file("output").path))
-        let status = try await offPool { child.end() }
-        let output = String(decoding: try folder.read("output"), as: UTF8.self)
-        #expect(status == 1, "\(output)")
-        #expect(
-            output.contains("fk-rpc is neither beside fk nor in PATH") && output.contains("'make build'"), "\(output)")
-        #expect(!FileManager.default.fileExists(atPath: folder.file("work").path))
+            ["/bin/sh", "-c", "LD_DEBUG=files exec \"$0\" list --work-path \"$1\" 2>&1", RPCProcess.fk, folder.path],
+            folder: folder.path, output: .file(folder.file("output").path))
+        #expect(try await offPool { child.end() } == 0)
+        #expect(!String(decoding: try folder.read("output"), as: UTF8.self).contains("libwebsockets"))
     }
 
     @Test("forceShutdown ends within two seconds with status 0", arguments: ["aria2.shutdown", "aria2.forceShutdown"])
@@ -230,7 +247,7 @@ struct RPCServerTests {
                     "https://127.0.0.1:\(server.port)/jsonrpc",
                 ])
         }
-        #expect(answer.contains(#""version":"2.0.0""#))
+        #expect(answer.contains(#""version":"\#(FKCore.Version.text)""#))
         try await server.end()
     }
 }

@@ -17,7 +17,7 @@ import threading
 import time
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parent.parent.parent / "Sources/fk-rpc/Page"
+PAGE = Path(__file__).resolve().parent.parent.parent / "Sources/FKWeb/Page"
 POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; "
           "frame-ancestors 'none'; require-trusted-types-for 'script'")
 TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}
@@ -51,7 +51,9 @@ class Fake:
         self.tasks = {}
         self.barrels = list(BARRELS if count else []) if barrels is None else barrels
         self.limits = {}
-        self.jobs = 3
+        self.set = {"jobs": 3, "connections": None, "folder": "/home/a/Downloads", "daily": []}
+        self.jobs_started = {}
+        self.origins = {}
         self.mode = {"owner": "this", "ownerPid": None, "silentSeconds": None, "free": 41 << 30}
         self.revision = 1
         self.samples = []
@@ -166,7 +168,7 @@ class Fake:
 
     def barrel(self, name):
         tasks = [task for task in self.tasks.values() if name in task["barrels"]]
-        return {"name": name, "origin": None, "commit": None, "total": len(tasks), "complete": sum(task["state"] == "complete" for task in tasks),
+        return {"name": name, "origin": self.origins.get(name), "commit": None, "total": len(tasks), "complete": sum(task["state"] == "complete" for task in tasks),
                 "error": sum(task["state"] == "error" for task in tasks), "rateLimit": self.limits.get(name), **self.sums(tasks)}
 
     def details(self, task):
@@ -202,7 +204,7 @@ class Fake:
             added.append({"id": task["id"], "gid": task["gid"], "url": url, "state": task["state"], "new": True, "error": None})
         return added
 
-    def perform(self, verb, ids=None, barrel=None, all=False):
+    def perform(self, verb, ids=None, barrel=None, all=False, brief=False):
         tasks = [self.find(one) for one in ids] if ids is not None else [task for task in self.tasks.values() if all or barrel in task["barrels"]]
         results = []
         for task in tasks:
@@ -217,7 +219,61 @@ class Fake:
                             "note": {"suspend": "suspended", "cancel": "cancelled, unfinished bytes dropped", "forget": "forgotten", "trash": "forgotten, deleted"}.get(verb, "queued")
                             if applied else f"is {before}: nothing to {verb}"})
         self.revision += 1
+        if brief:
+            changed = sum(one["applied"] for one in results)
+            return {"applied": changed, "unchanged": len(results) - changed, "note": next((one["note"] for one in results if not one["applied"]), None)}
         return results
+
+    def job(self, kind, title, files=(), messages=(), status=0, result=None):
+        """A job that runs until it has been asked for twice."""
+        sums = {}
+        for file in files:
+            sum_ = sums.setdefault(file["result"], {"count": 0, "bytes": 0})
+            sum_["count"] += 1
+            sum_["bytes"] += file["size"] or 0
+        number = len(self.jobs_started) + 1
+        self.jobs_started[number] = {"asked": 0, "end": {"id": number, "kind": kind, "title": title, "state": "failed" if status else "done", "status": status, "started": stamp(time.time()),
+                                                         "finished": stamp(time.time()), "messages": list(messages), "sums": sums, "result": result, "files": list(files)}}
+        return self.shown(number)
+
+    def shown(self, number):
+        job = self.jobs_started.get(number)
+        if job is None:
+            raise Refusal(f"There is no job {number}.")
+        if job["asked"] >= 2:
+            return job["end"]
+        job["asked"] += 1
+        return {**job["end"], "state": "running", "status": None, "finished": None, "messages": [], "sums": {}, "result": None, "files": []}
+
+    def start(self, name, source=None, barrel=None, dryRun=False, delete=False, maxDelete=None, dir=None, **_):
+        if name in ("preview", "fetch"):
+            if ":" not in source:
+                raise Refusal(f"'{source}' names no source.")
+            if "broken" in source:
+                return self.job(name, source, messages=["The server answered 404: it has no such folder."], status=1)
+            files = [{"result": "new" if place % 4 else "same", "name": f"pub/part-{place:03}.iso", "size": 5 << 20, "url": f"{source}part-{place:03}.iso"} for place in range(40)]
+            if name == "fetch":
+                barrel = barrel or source.rstrip("/").split("/")[-1]
+                self.add([file["url"] for file in files if file["result"] == "new"], barrel=barrel)
+                self.origins[barrel] = source
+            return self.job(name, source, files if name == "preview" else ())
+        if name == "sync":
+            if dryRun or delete:
+                gone = {"result": "deleted" if delete else "gone", "name": "old.iso", "size": 3 << 20, "url": "https://example.com/old.iso"}
+                return self.job(name, barrel, [{"result": "new", "name": "new.iso", "size": 7 << 20, "url": "https://example.com/new.iso"}, gone])
+            return self.job(name, barrel, messages=["new.iso: The server answered 503."], status=1)
+        if self.barrel(barrel)["complete"] < self.barrel(barrel)["total"]:
+            return self.job(name, barrel, messages=[f"3 members of the barrel {barrel} have no finished file, so it was not published."], status=1)
+        return self.job(name, barrel, result={"version": "sha256:" + "5a" * 32, "files": 12, "changed": True, "directory": f"/home/a/Downloads/{dir}"})
+
+    def settings(self, **given):
+        for key, value in given.items():
+            if key == "folder" and not value.startswith("/home/a/Downloads"):
+                raise Refusal(f"The folder {value} is not allowed: downloads go to /home/a/Downloads and below. fk rpc -d names them.")
+            self.set[key] = value
+        if "rate" in given:
+            self.limits[None] = given["rate"]
+        return {**self.set, "rate": self.limits.get(None), "rateNow": self.limits.get(None), "window": None, "folders": ["/home/a/Downloads"], "ownRate": None, "minFree": 64 << 20}
 
     def move(self, gid, offset, how):
         queue = sorted((task for task in self.tasks.values() if task["state"] == "idle"), key=lambda task: task["number"])
@@ -269,11 +325,15 @@ class Fake:
             task.update(link=given["url"], error=None, state="idle", waiting=self.waiting("slot", limit=4))
             self.revision += 1
             return {"done": True}
-        if method == "aria2.getGlobalOption":
-            return {"max-concurrent-downloads": str(self.jobs)}
-        if method == "aria2.changeGlobalOption":
-            self.jobs = int(given["max-concurrent-downloads"])
-            return "OK"
+        if name == "settings":
+            return self.settings(**given)
+        if name in ("preview", "fetch", "sync", "publish"):
+            return self.start(name, **given)
+        if name == "job":
+            return self.shown(given["id"])
+        if name == "endJob":
+            self.jobs_started[given["id"]]["asked"] = 2
+            return self.shown(given["id"])
         if method == "aria2.changePosition":
             return self.move(*parameters)
         if name == "deleteBarrel":

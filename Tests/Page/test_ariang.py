@@ -40,7 +40,7 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 @unittest.skipUnless(browser.find(), "no Chromium")
-@unittest.skipUnless(IS_BUILT, f"{FK} and fk-rpc are not built")
+@unittest.skipUnless(IS_BUILT, f"{FK} is not built")
 @unittest.skipUnless(ARIANG, "FK_ARIANG names no folder with a built AriaNg")
 class AriaNg(unittest.TestCase):
     @classmethod

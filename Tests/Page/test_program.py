@@ -3,9 +3,11 @@
 
     FK=.build/debug/fk Tests/Page/test_program.py [-v] [Class.test]
 
-Without a Chromium or a built `fk` (and `fk-rpc` beside it) the tests are skipped.
+Without a Chromium or a built `fk` the tests are skipped.
 """
 
+import functools
+import http.server
 import json
 import os
 import re
@@ -14,6 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 import urllib.request
@@ -26,7 +29,7 @@ import look
 from files import Files
 
 FK = Path(os.environ.get("FK") or ROOT / ".build/debug/fk")
-IS_BUILT = FK.exists() and FK.with_name("fk-rpc").exists()
+IS_BUILT = FK.exists()
 
 # Neither a work path nor a proxy of the machine.
 ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith("FK_") and not key.lower().endswith("_proxy")}
@@ -69,7 +72,7 @@ class Program:
 
 
 @unittest.skipUnless(browser.find(), "no Chromium: install the package chromium, or name it in FK_CHROMIUM")
-@unittest.skipUnless(IS_BUILT, f"{FK} and fk-rpc are not built: swift build, or name another fk in FK")
+@unittest.skipUnless(IS_BUILT, f"{FK} is not built: swift build, or name another fk in FK")
 class ProgramCase(unittest.TestCase):
     words = []
 
@@ -256,6 +259,76 @@ class ProgramTests(ProgramCase):
         self.page.click("#add-send")
         self.page.until(f"/line 1/i.test({text_of('#add-problem')})")
 
+    def test_a_folder_is_shown_fetched_synchronized_and_published(self):
+        class Quiet(http.server.SimpleHTTPRequestHandler):
+            def log_message(self, *_):
+                pass
+
+        served = self.folder / "served/pub"
+        (served / "sub").mkdir(parents=True)
+        for name in ["a.bin", "b.bin", "sub/c.txt"]:
+            (served / name).write_bytes(name.encode() * 5000)
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=served.parent))
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        source = f"http://127.0.0.1:{server.server_address[1]}/pub/"
+        page = self.page
+        page.until("store.isLive")
+        page.key("a")
+        page.click("#add-is-source")
+        page.run(f"document.getElementById('add-source').value = {source.replace('pub', 'none')!r}")
+        page.click("#add-preview")
+        page.until(f"{text_of('#add-problem')}.includes('it has no such folder')")
+        page.run(f"document.getElementById('add-source').value = {source!r}")
+        page.click("#add-preview")
+        page.until(f"{text_of('#add-job p')} === '3 new'")
+        page.click("#add-send")
+        self.says(f"The files of {source} are added.")
+        for name in ["a.bin", "b.bin", "c.txt"]:
+            self.until_row(name, "complete")
+        self.assertEqual((self.folder / "downloads/pub/sub/c.txt").read_bytes(), b"sub/c.txt" * 5000)
+        (served / "a.bin").unlink()
+        (served / "new.bin").write_bytes(b"new")
+        page.run("chooseBarrel('pub')")
+        page.click("#barrel-buttons [data-act=sync]")
+        page.until(f"{text_of('#sync-job p')}.startsWith('1 new') && {text_of('#sync-job p')}.includes('1 gone')")
+        page.click("#sync-delete")
+        page.until(f"{text_of('#sync-send')} === 'Synchronize and delete 1 file'")
+        page.click("#sync-send")
+        self.says("pub is in step: 1 new, 1 deleted")
+        self.assertFalse((self.folder / "downloads/pub/a.bin").exists())
+        self.assertEqual((self.folder / "downloads/pub/new.bin").read_bytes(), b"new")
+        page.click("#barrel-buttons [data-act=publish]")
+        page.until("document.getElementById('publish-dialog').open")
+        page.type("set")
+        page.key("Enter")
+        self.says(f"{self.folder}/downloads/set: version ")
+        self.assertEqual(sorted(one.name for one in (self.folder / "downloads/set").iterdir() if not one.name.startswith(".")), ["b.bin", "new.bin", "sub"])
+
+    def test_settings_and_times_of_the_day_are_stored(self):
+        page = self.page
+        page.until("store.isLive")
+        page.key(",")
+        page.until("document.getElementById('settings-dialog').open")
+        page.run("document.getElementById('set-jobs').value = '5'; document.getElementById('set-folder').value = '/etc'")
+        page.click("#set-add-time")
+        page.run("(() => { const [from, to, rate] = document.querySelectorAll('#set-times input'); from.value = '00:00'; to.value = '00:00'; rate.value = '3M' })()")
+        page.click("#settings-send")
+        page.until(f"{text_of('#settings-problem')}.includes('/etc is not allowed')")
+        page.run("document.getElementById('set-folder').value = 'later'")
+        page.click("#settings-send")
+        self.says("The settings are changed.")
+        page.until(f"{text_of('#limit-text')} === '3.0 MiB/s'")
+        shown = subprocess.run([FK, "limit", "--work-path", self.folder / "work"], env=ENVIRONMENT, capture_output=True, text=True, check=True).stdout
+        self.assertIn("all tasks: at most 3.0 MiB/s, daily 00:00-24:00", shown)
+        # The key changes the limit of the other times, and the window stays.
+        page.key("-")
+        self.says("Now, from 00:00 to 24:00: at most 3.0 MiB/s.")
+        self.add(self.files.url("later.bin", 4096))
+        self.until_row("later.bin", "complete")
+        self.assertTrue((self.folder / "downloads/later/later.bin").exists())
+
     def test_a_killed_server_loses_nothing(self):
         self.add(self.files.url("long.bin", 4 << 20, 1 << 20))
         self.page.until(f"({self.row('long.bin')}?.entry.row.received ?? 0) > 500000")
@@ -310,6 +383,8 @@ class SecretProgramTests(ProgramCase):
             page.key("Enter")
             if secret == "wrong":
                 page.until(f"{text_of('#secret-problem')}.includes('refused this secret')")
+                # It is off until it is asked for.
+                page.run("document.getElementById('secret-keep').click()")
         page.until("store.isLive && !document.getElementById('secret-dialog').open")
         # Kept for this tab alone, so that a reload does not ask again.
         self.assertEqual(

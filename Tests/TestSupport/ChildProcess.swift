@@ -22,8 +22,14 @@ package struct ChildProcess: Sendable {
     }
 
     package let pid: Int32
+    /// Dispatch's work items may be cancelled on any thread; its module does not say so on Linux.
+    private nonisolated(unsafe) let longest: DispatchWorkItem
 
-    /// Starts a program that inherits the three streams and no other descriptor.
+    /// The longest that a program of a test may run, in seconds. One that hangs would hold the whole run of the tests:
+    /// a time limit of the test library cannot end a thread that waits for it.
+    private static let longestRun = 600
+
+    /// Starts a program that inherits the three streams and no other descriptor, and kills it after ten minutes.
     ///
     /// - Parameters:
     ///   - words: the program's path and its arguments.
@@ -83,6 +89,8 @@ package struct ChildProcess: Sendable {
         let code = posix_spawn(&pid, words[0], &actions, &attributes, &arguments, &variables)
         guard code == 0 else { throw Program.Failure(description: "\(words[0]): \(String(cString: strerror(code)))") }
         self.pid = pid
+        longest = DispatchWorkItem { [pid] in kill(pid, SIGKILL) }
+        DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(Self.longestRun), execute: longest)
     }
 
     /// Waits for its end, once.
@@ -92,6 +100,7 @@ package struct ChildProcess: Sendable {
     package func end() -> Int32 {
         var status: Int32 = 0
         while waitpid(pid, &status, 0) < 0 && errno == EINTR {}
+        longest.cancel()
         let signal = status & 0x7f
         return signal == 0 ? status >> 8 & 0xff : 128 + signal
     }

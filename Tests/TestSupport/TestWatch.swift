@@ -13,7 +13,8 @@ import Foundation
 /// standard error, with what it says about itself and where each thread of the process stands: a hang under load may not come
 /// back when somebody looks for it.
 ///
-/// The limit is 120 s, or `FK_TEST_PATIENCE` seconds; 0 switches it off.
+/// The limit is 120 s, or `FK_TEST_PATIENCE` seconds; 0 switches it off. The threads are shown once in a process: a debugger stops
+/// all of them for some ten seconds, which makes other tests late.
 package final class TestWatch: Sendable {
     private static let list = Locked(WatchList())
     private static let patience = ProcessInfo.processInfo.environment["FK_TEST_PATIENCE"].flatMap(Double.init) ?? 120
@@ -30,6 +31,8 @@ package final class TestWatch: Sendable {
         return true
     }()
 
+    private static let hasShownThreads = Locked(false)
+
     private let number: Int
 
     /// - Parameter details: what the test has seen so far; called on a thread of its own.
@@ -45,7 +48,14 @@ package final class TestWatch: Sendable {
     private static func report(_ late: [WatchList.Entry]) {
         var text = "\n--- Tests that do not end ---\n"
         for entry in late { text += "\(entry.test), \(Int(now() - entry.begun)) s: \(entry.details())\n" }
-        text += "--- Where the threads stand ---\n\(ThreadStacks.text())\n--- End ---\n"
+        let isFirst = hasShownThreads.withLock { shown in
+            defer { shown = true }
+            return !shown
+        }
+        if isFirst {
+            text += "--- Where the threads stand ---\n\(ThreadStacks.text())\n"
+        }
+        text += "--- End ---\n"
         FileHandle.standardError.write(Data(text.utf8))
     }
 }

@@ -199,7 +199,13 @@ class State:
     def put(self):
         """Makes the disk hold it."""
         found, box = self.found, self.found.box
-        shutil.rmtree(box.work, ignore_errors=True)
+        # The folder itself stays: a power cut does not move a work path, and one that was moved is not the owner of its parts.
+        os.makedirs(box.work, 0o700, exist_ok=True)
+        for entry in list(os.scandir(box.work)):
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path)
+            else:
+                os.unlink(entry.path)
         for name in os.listdir(box.files):
             os.unlink(box.files / name)
         for folder in found.folders:
@@ -243,7 +249,8 @@ class State:
             for _, name, value in marks[-1:]:
                 words = value.split(b" ")
                 if len(words) == 4:
-                    words[2] = b"%d" % inode
+                    # A part names the inode of its work path, a finished file its own.
+                    words[2] = b"%d" % (os.stat(box.work).st_ino if words[3] == b"part" else inode)
                 os.setxattr(path, name, b" ".join(words))
                 os.utime(path, ns=(moment, moment))
         moment = found.times[events[-1][0]] if events else found.times[0]

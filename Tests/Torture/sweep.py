@@ -22,6 +22,8 @@ WORKS = {
     "get-barrel": ("get-barrel", MIXED + ["noetag.900000.noetag"], 1),
     "get-power": ("get-power", MIXED + ["large.700000.plain"], 1),
     "get-links": ("get-links", MIXED, 1),
+    "beside-x1": ("beside", MIXED + ["large.1400000.plain"], 1),
+    "beside-x4": ("beside", ["small.1024.plain", LARGE], 4),
     "again-x1": ("again", MIXED + ["large.1400000.plain"], 1),
     "again-x4": ("again", ["small.1024.plain", LARGE], 4),
     "create": ("create", MIXED, 1),
@@ -36,6 +38,8 @@ def command(box, kind, connections):
     options = ["-d", box.files, "-j", "4", "-x", connections, "--retry", "1", "--no-progress"]
     match kind:
         case "get" | "get-links" | "again": return ["get", *box.urls, *options]
+        # The one that ends last replaces the other's files: each name has one file in the end.
+        case "beside": return ["get", *box.urls, *options, "--overwrite"]
         case "get-power": return ["get", *box.urls, *options, "--durability", "power"]
         case "get-barrel": return ["get", "-b", "b", *box.urls, *options]
         case "create": return ["barrel", "create", "b", *box.urls, "-d", box.files]
@@ -55,6 +59,11 @@ def point(world, work, mode, number):
             # What is swept is the run that goes on after a kill, at one place or another.
             box.run(*command(box, kind, connections), shim=earlier)
             outcome.problems += [f"after the first kill: {text}" for text in box.now()]
+        other = ["--work-path", box.base / "other", *command(box, kind, connections)] if kind == "beside" else []
+        if other:
+            # Another work path has left its parts in the same folder, under the same names.
+            box.run(*other, shim=earlier)
+            earlier = Shim(world.library, box.notes, name="none")
         links = kind == "get-links"
         shim = Shim(world.library, box.notes, number, mode, links=links)
         status, errors = box.run(*command(box, kind, connections), shim=shim)
@@ -72,6 +81,10 @@ def point(world, work, mode, number):
             status, errors = box.run("barrel", "run", "b", "--no-progress")
             if status != 0:
                 outcome.problems.append(f"the barrel's run: status {status}: {errors[-300:]}")
+        if other:
+            status, errors = box.run(*other)
+            if status != 0:
+                outcome.problems.append(f"the other work path: status {status}: {errors[-300:]}")
         outcome.problems += box.end("b" if kind in ("barrel", "create", "get-barrel") else None, links)
         if kind != "create":
             sizes = [len(body(name)) for name in names]

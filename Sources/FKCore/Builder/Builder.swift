@@ -19,15 +19,42 @@ public struct Builder: Sendable {
     /// - Throws: `.invalidURL` or `.unsupportedScheme`, with the reason.
     public init(_ url: String) throws(DownloadError) {
         description = TaskDescription(url: try URLNormalizer.normalize(url))
+        if !description.url.isExactly(url) { description.given = url }
+        description.words = .keepsOrders
     }
 
-    /// Creates a builder for a description. Its URL is normalized already.
+    /// Creates a builder for a description. Its URL is normalized already, and its words decide about a known task.
     package init(description: TaskDescription) { self.description = description }
 
     /// Creates a builder for a `URL`.
     ///
     /// - Throws: same as `init(_:)` with a text.
     public init(_ url: URL) throws(DownloadError) { try self.init(url.absoluteString) }
+
+    /// Creates a builder for a plan of attempts: each URL is asked once, in order, until one of them has sent the file
+    /// (ZFRetryDownloader). For example, `[A, A, B]` are at most three attempts: two at A, then one at B. After an attempt that
+    /// brought bytes (`RetryPolicy.maxAttempts`) the plan may be gone through again.
+    ///
+    /// ```swift
+    /// let builder = try Builder(plan: ["https://a.example/f.zip", "https://a.example/f.zip", "https://b.example/f.zip"])
+    /// ```
+    ///
+    /// It sets the URL, `mirrors`, `options.maxAttempts` and, for other files, `options.mirrorPolicy`.
+    ///
+    /// - Parameters:
+    ///   - plan: one URL or more, as in `init(_:)`. The first one is the task's URL.
+    ///   - sameFile: false if the entries are different files, of which the first that can be had is wanted
+    ///     (`MirrorPolicy.alternatives`). The default is true: the bytes of one entry continue those of another.
+    /// - Throws: `.invalidArgument` for an empty plan; `.invalidURL` or `.unsupportedScheme` for the first invalid URL.
+    public init(plan: [String], sameFile: Bool = true) throws(DownloadError) {
+        guard let first = plan.first else {
+            throw DownloadError(.invalidArgument, "A plan has at least one URL.")
+        }
+        try self.init(first)
+        try setMirrors(Array(plan.dropFirst()))
+        options.maxAttempts = plan.count
+        if !sameFile { options.mirrorPolicy = .alternatives }
+    }
 
     /// The id of the task: the same for the same URL and destination. In a base that has moved (`Configure.bases`), the task has
     /// the id of its former destination, which its handle tells.
@@ -45,6 +72,7 @@ public struct Builder: Sendable {
     /// - Throws: `.invalidURL` or `.unsupportedScheme` for the first invalid one. The builder is then unchanged.
     public mutating func setMirrors(_ urls: [String]) throws(DownloadError) {
         description.mirrors = try urls.map { url throws(DownloadError) in try URLNormalizer.normalize(url) }
+        description.words.insert(.namesMirrors)
     }
 
     /// The folder for the finished file, created if missing. nil, the default, keeps the file inside the work path. A relative file
@@ -96,13 +124,19 @@ public struct Builder: Sendable {
     /// Whether the task continues automatically in a new engine. The default is `.background`.
     public var downloadType: DownloadType {
         get { description.type }
-        set { description.type = newValue }
+        set {
+            description.type = newValue
+            description.words.insert(.namesType)
+        }
     }
 
     /// Tasks with a higher priority start earlier. The default is 0.
     public var priority: Int {
         get { description.priority }
-        set { description.priority = newValue }
+        set {
+            description.priority = newValue
+            description.words.insert(.namesPriority)
+        }
     }
 
     /// True creates the task suspended: it waits for a `resume`. It has no effect on an existing task. The default is
@@ -124,37 +158,69 @@ public struct Builder: Sendable {
         set { description.options = newValue }
     }
 
-    /// Writes the info file and queues the task. If the task (same URL and destination) exists already, the options,
-    /// mirrors, type and priority of this builder replace the stored ones; options left out are reset. The same
-    /// values again change nothing.
+    /// What a known task keeps of its settings.
+    public enum Replacing: Sendable, Hashable {
+        /// It keeps all that the builder does not name. The default.
+        case named
+        /// The builder's header fields, limits, proxy, retries, type, priority and the like replace the stored ones, and those left
+        /// out are reset. Facts about the file stay unless they are named: checksum, size, signature, mirrors.
+        case orders
+    }
+
+    /// What a known task keeps of its settings. The default is `.named`.
+    public var replacing: Replacing {
+        get { description.words.contains(.keepsOrders) ? .named : .orders }
+        set {
+            if newValue == .named {
+                description.words.insert(.keepsOrders)
+            } else {
+                description.words.remove(.keepsOrders)
+            }
+        }
+    }
+
+    /// Loads the task, or creates it: writes the info file and queues it.
+    ///
+    /// A task (same URL and destination) that exists already keeps its state. What this builder names is added, or replaces what the
+    /// task has (`replacing`); all else stays. The same values again change nothing.
     ///
     /// - A running task takes over a new checksum, rate limit, number of attempts, number of connections and
     ///   `options.existing` at once. Any other change starts a new attempt; the bytes are kept if the server serves
     ///   ranges.
-    /// - The file of a complete task is read and compared if there is a checksum. A file that was kept because of
-    ///   `options.existing = .skip` is fetched if this builder has another policy.
-    /// - A task in any other state is queued. `attributes` are added to the stored ones.
+    /// - The file of a complete task is read and compared if the builder has a checksum.
+    /// - Another checksum than that of a task whose file is not complete is refused: it would be another file. `Control.change`
+    ///   takes the first one away.
+    /// - A suspended, cancelled or failed task stays as it is until `queued` is true, `Downloader.download` is called, or a verb
+    ///   such as `Control.action` is given. `attributes` are added to the stored ones.
     ///
+    /// - Parameter queued: true also queues a task that is suspended, cancelled or failed, or complete with its file missing or with
+    ///   one that was kept because of `options.existing = .skip` and is to be fetched now. The default is false.
     /// - Returns: the task's id.
     /// - Throws: `.cancelled` for a closed downloader; `.destination` for a new task with a folder inside a work path;
-    ///   `.noSpace`, `.disk` and similar codes if the info file cannot be written; `.invalidArgument` for an option outside its range (`TaskOptions.validate()`), or for another
-    ///   name for an existing task without a directory; `.checksumMismatch` or `.tooLarge` if the finished file does
-    ///   not match the new options. That file stays unchanged.
+    ///   `.noSpace`, `.disk` and similar codes if the info file cannot be written; `.invalidArgument` for an option outside its range, or for another
+    ///   name for an existing task without a directory; `.checksumMismatch` for another checksum; `.checksumMismatch` or `.tooLarge`
+    ///   if the finished file does not match the new options. That file stays unchanged.
     @discardableResult
-    public func prepare(in downloader: Downloader) async throws(DownloadError) -> TaskID {
-        try await Self.prepare([self], in: downloader)[0].get()
+    public func prepare(in downloader: Downloader, queued: Bool = false) async throws(DownloadError) -> TaskID {
+        try await Self.prepare([self], queued: queued, in: downloader)[0].get()
     }
 
-    /// Creates many tasks at once.
+    /// Loads or creates many tasks at once.
     ///
-    /// - Parameter barrel: the barrel that the tasks join, created if missing; nil, the default, for none.
-    /// - Returns: one result for each builder, in order: the id, or the error `prepare(in:)` would throw.
+    /// - Parameters:
+    ///   - barrel: the barrel that the tasks join, created if missing; nil, the default, for none.
+    ///   - queued: true also queues known tasks that are not running (`prepare(in:queued:)`). The default is false.
+    /// - Returns: one result for each builder, in order: the id, or the error `prepare(in:queued:)` would throw.
     /// - Throws: `.invalidArgument` for an invalid barrel name, `.cancelled` for a closed downloader.
     public static func prepare(
-        _ builders: [Builder], barrel: String? = nil, in downloader: Downloader
+        _ builders: [Builder], barrel: String? = nil, queued: Bool = false, in downloader: Downloader
     ) async throws(DownloadError) -> [Result<TaskID, DownloadError>] {
-        let added = try await downloader.engine.perform(
-            .add(tasks: builders.map(\.description), barrel: barrel, run: true))
+        let tasks = builders.map { builder in
+            var task = builder.description
+            if !queued { task.words.insert(.keepsState) }
+            return task
+        }
+        let added = try await downloader.engine.perform(.add(tasks: tasks, barrel: barrel, run: true))
         return added.map { added in
             if let error = added.error { return .failure(error) }
             return .success(added.id)

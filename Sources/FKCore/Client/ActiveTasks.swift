@@ -7,12 +7,20 @@ struct ActiveTasks {
     private(set) var retrying: Set<TaskID> = []
     /// The tasks whose attempt has begun and not ended, with the masked URL of the attempt.
     private(set) var attempts: [TaskID: String] = [:]
+    /// The places of the last changes to running tasks.
+    private var orders: [TaskID: ChangeOrder] = [:]
 
     /// Takes a change of state.
-    mutating func take(_ info: DownloadInfo) {
+    ///
+    /// - Returns: false if the last change said already that the task runs: its owner repeats it for each new follower.
+    mutating func take(_ info: DownloadInfo) -> Bool {
+        let isKnown = info.state == .action && orders[info.id] != nil
+        orders[info.id] = info.state == .action ? info.order.later(than: order(of: info.id)) : nil
+        guard !isKnown else { return false }
         running.removeAll { $0 == info.id }
         retrying.remove(info.id)
         note([info])
+        return true
     }
 
     mutating func take(_ info: AttemptInfo) {
@@ -27,6 +35,9 @@ struct ActiveTasks {
         }
     }
 
+    /// The place of the last change to a running task.
+    func order(of id: TaskID) -> ChangeOrder { orders[id] ?? .unknown }
+
     /// What ran at a former owner may not run now.
-    mutating func forgetRunning() { (running, attempts) = ([], [:]) }
+    mutating func forgetRunning() { (running, attempts, orders) = ([], [:], [:]) }
 }

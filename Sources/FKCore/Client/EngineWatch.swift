@@ -16,7 +16,7 @@ package struct EngineWatch: Sendable {
     }
 
     /// The seconds without a sign of life after which an engine counts as silent.
-    package static let limit: Double = 5
+    package static let limit = EngineLock.silenceLimit
 
     private let longestGap: Int64
     private var content: [UInt8]?

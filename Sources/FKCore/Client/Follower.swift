@@ -13,14 +13,24 @@ final class Follower {
     private var hasGap = false
     private var speeds = FollowedSpeeds()
     /// The tasks of each target that listeners follow, with the last reported states.
-    private var followed: [Observers.Target: [TaskID: DownloadState]] = [:]
+    private var followed: [Observers.Target: [TaskID: Heard]] = [:]
     private var barrels: [FollowedBarrel] = []
     private var asked = AskedBarrels()
     private var active = ActiveTasks()
+    /// True while the owner is stopped or hung: nothing has a speed then.
+    var isOwnerSilent = false
     /// The open tasks of the work path; nil before the first wait for their end.
     private var open: OpenTasks?
     /// True while open tasks have to be counted and could not be listed.
     private var countsOpen = false
+
+    /// What listeners have heard of a task.
+    private struct Heard {
+        var state: DownloadState
+        var order: ChangeOrder
+
+        init(_ info: DownloadInfo) { (state, order) = (info.state, info.order) }
+    }
 
     init(_ workPath: WorkPath, observers: Observers = Observers()) {
         self.observers = observers
@@ -39,8 +49,11 @@ final class Follower {
         if info.state == .idle, active.attempts[info.id] != nil {
             info.state = .action
             info.waiting = nil
+            info.order = info.order.later(than: active.order(of: info.id))
         }
-        return speeds.measured(info)
+        info = speeds.measured(info)
+        if isOwnerSilent { info.bytesPerSecond = 0 }
+        return info
     }
 
     // MARK: Looking
@@ -71,7 +84,9 @@ final class Follower {
 
     private func take(_ change: Change) {
         switch change {
-        case .state(let info): take(speeds.latest(info))
+        case .state(var info, let order):
+            info.order = order
+            take(speeds.latest(info))
         case .attempt(let info, let url):
             active.take(info)
             observers.tell(info, url: url)
@@ -79,10 +94,15 @@ final class Follower {
     }
 
     private func take(_ info: DownloadInfo) {
-        active.take(info)
+        guard active.take(info) else { return }
         open?.take(info)
-        for target in [Observers.Target.url(info.url), .id(info.id)] { followed[target]?[info.id] = info.state }
-        observers.tell(info.id, url: info.url, info)
+        var isOld = false
+        for target in [Observers.Target.url(info.url), .id(info.id)] {
+            // The info file was read after this change, and said more.
+            if let heard = followed[target]?[info.id], info.order.isBefore(heard.order) { isOld = true }
+            if !isOld { followed[target]?[info.id] = Heard(info) }
+        }
+        if !isOld { observers.tell(info.id, url: info.url, info) }
         observers.tell(info)
         for index in barrels.indices { barrels[index].take(info) }
         if info.state.isSettled { observers.waits.settled(info.id) }
@@ -123,8 +143,8 @@ final class Follower {
                     self.present(states.keys)
                 }
             let present = Dictionary(infos.map { ($0.id, $0) }) { first, _ in first }
-            for info in infos where states[info.id] != info.state { differing.append(info) }
-            for (id, state) in states where present[id] == nil && state != .unknown {
+            for info in infos where states[info.id]?.state != info.state { differing.append(info) }
+            for (id, heard) in states where present[id] == nil && heard.state != .unknown {
                 differing.append(DownloadInfo(id: id, url: target.url ?? "", state: .unknown))
             }
             active.note(infos)
@@ -142,7 +162,7 @@ final class Follower {
 
     private func reportProgress() {
         var listened: Set<TaskID> = []
-        for states in followed.values { for (id, state) in states where state == .action { listened.insert(id) } }
+        for states in followed.values { for (id, heard) in states where heard.state == .action { listened.insert(id) } }
         for barrel in barrels { listened.formUnion(barrel.running) }
         for record in reader.records(listened) {
             let info = measured(record)
@@ -171,9 +191,17 @@ final class Follower {
         }
     }
 
+    /// The sum as it is, without a speed while the owner is stopped or hung.
+    private func still(_ info: BarrelInfo) -> BarrelInfo {
+        guard isOwnerSilent else { return info }
+        var info = info
+        info.bytesPerSecond = 0
+        return info
+    }
+
     private func reportBarrels(isPolled: Bool) {
         for index in barrels.indices {
-            let info = barrels[index].info()
+            let info = still(barrels[index].info())
             observers.tell(info, isPolled: isPolled)
             if info.isOver { endBarrelSequences(info.name) }
         }
@@ -219,7 +247,7 @@ final class Follower {
 extension Follower: ChangeFeed {
     func follow(_ target: Observers.Target) -> DownloadInfo? {
         let infos = (try? infos(target.selector)) ?? []
-        followed[target, default: [:]].merge(infos.map { ($0.id, $0.state) }) { $1 }
+        followed[target, default: [:]].merge(infos.map { ($0.id, Heard($0)) }) { $1 }
         return infos.first
     }
 
@@ -234,14 +262,14 @@ extension Follower: ChangeFeed {
     func followQueue() { if open == nil { countOpen() } }
 
     func endInfoSequences(_ target: Observers.Target) {
-        if followed[target]?.values.allSatisfy(\.isOver) == true { observers.endInfoSequences(target) }
+        if followed[target]?.values.allSatisfy(\.state.isOver) == true { observers.endInfoSequences(target) }
     }
 
     func endAttemptSequences(_ target: Observers.Target) {
         guard let states = followed[target],
-            states.allSatisfy({ $0.value.isOver && active.attempts[$0.key] == nil })
+            states.allSatisfy({ $0.value.state.isOver && active.attempts[$0.key] == nil })
         else { return }
-        observers.endAttemptSequences(target)
+        observers.endAttemptSequences(target, keepsAwaiting: states.isEmpty)
     }
 
     func endBarrelSequences(_ name: String) { observers.endSequences(ofBarrel: name) }
@@ -291,7 +319,7 @@ extension Follower: ChangeFeed {
         present(active.retrying.prefix(limit)).filter { $0.state == .idle && $0.error != nil }
     }
 
-    func barrelInfo(_ name: String) throws -> BarrelInfo { try asked.info(name, known: barrels, reader) }
+    func barrelInfo(_ name: String) throws -> BarrelInfo { still(try asked.info(name, known: barrels, reader)) }
 
     func barrelNames() throws -> [String] { try reader.barrelNames() }
 

@@ -19,6 +19,9 @@ extension RunSession {
             if finished.isEmpty { await engine.beforeRelease { [weak self] in await self?.keepFinished(access) } }
             finished.append(FinishedMembers(name, in: access.workPath))
         }
+        // They count as finished, and are asked for again.
+        let lost = fetchLost(reader)
+        requests = lost + requests
         // The index is made again with what follows.
         let open = tracker.openCount
         let suspended = leaveSuspended(names, reader)
@@ -28,7 +31,7 @@ extension RunSession {
         } else if open <= 1_000 {
             var place = 0
             let ids = tracker.next(&place, atMost: open, isUnheard: true)
-            requests = (ids + suspended).map { EngineMessage(.run(.id($0))) }
+            requests = lost + (ids + suspended).map { EngineMessage(.run(.id($0))) }
         }
     }
 
@@ -37,9 +40,26 @@ extension RunSession {
         while !isStopped {
             let infos = reader.next(atMost: 1_000)
             if infos.isEmpty { return }
-            for info in infos { changed(info, isIndexed: true) }
+            for info in infos where !info.hasLostFile { changed(info, isIndexed: true) }
             // A signal is handled between the portions.
             await Task.yield()
+        }
+    }
+
+    /// The requests that add the complete members again whose files are gone. All that they have stays.
+    private func fetchLost(_ reader: StoreReader) -> [EngineMessage] {
+        var requests: [EngineMessage] = []
+        var place = 0
+        while true {
+            let ids = tracker.next(&place, atMost: 8_192, isUnheard: true)
+            if ids.isEmpty { return requests }
+            let tasks = reader.lost(ids).map { record in
+                var task = TaskDescription(url: record.task.url)
+                (task.directory, task.fileName) = (record.task.directory, record.task.fileName)
+                task.words = .keepsOrders
+                return task
+            }
+            if !tasks.isEmpty { requests.append(EngineMessage(.add(tasks: tasks, barrel: nil, run: true))) }
         }
     }
 

@@ -58,6 +58,8 @@ package actor RunSession {
     var finished: [FinishedMembers] = []
     /// A request was refused, so the tasks of this session may never run.
     private(set) var isRefused = false
+    /// True once an engine has all requests and tasks of this session.
+    package private(set) var hasHandedOver = false
     private var following = FollowedTasks()
     /// The number of targets in the tracker that the engine was asked to run.
     private var heardPlaces = 0
@@ -123,6 +125,9 @@ package actor RunSession {
         let listener = Task { for await _ in news.arrivals { await self.takeNews(access) } }
         if !isStopped { await waitForGoal(access) }
         reporter.cancel()
+        // The order of the ends is in the changes. The info files, which have the ends as well, have none.
+        await access.readChanges()
+        takeBuffered()
         await report(access)
         let settled = await settledInfos(access)
         for problem in await access.takeProblems() { onEvent(.problem(problem.message)) }
@@ -206,6 +211,7 @@ package actor RunSession {
             following.note(message, in: access.workPath.places)
             if await !perform(message, with: access) { break }
         }
+        hasHandedOver = !isStopped && !isRefused
         await hearSettled(access)
         if following.replied(), let engine = access.engine { await runTargets(engine) }
     }

@@ -32,13 +32,17 @@ package struct RunTracker: Sendable {
         var isLengthMissing: Bool { expected == nil && state != nil && !isSettled }
         /// The length is unknown, also if the task ended without one. A removed task has no length.
         var isLengthUnknown: Bool { expected == nil && state != nil && state != .complete && state != .unknown }
-        /// The known bytes that will not arrive.
-        var lost: Int64 { isSettled && state != .complete ? max(0, (expected ?? received) - received) : 0 }
+        /// The known bytes that nobody wants any more: of a task that was cancelled or forgotten.
+        var dropped: Int64 { state == .cancel || state == .unknown ? max(0, (expected ?? received) - received) : 0 }
+        /// The known bytes that are still to come: of a task that is not settled.
+        var rest: Int64 { isSettled ? 0 : max(0, (expected ?? received) - received) }
     }
 
     private var known = TaskIDTable(reusesNumbers: false)
     /// Indexed by the numbers of the ids.
     private var last: [Last] = []
+    /// The places of the last infos among the states of their tasks, indexed in the same way.
+    private var orders: [ChangeOrder] = []
     /// The number of tasks that count and are not settled.
     package private(set) var openCount = 0
     private var heardCount = 0
@@ -49,8 +53,9 @@ package struct RunTracker: Sendable {
     private var missingLengths = 0
     private var unknownLengths = 0
     private var highestFraction: Double?
-    /// The bytes that will not arrive, of tasks that ended without being complete.
-    private var lost: Int64 = 0
+    private var dropped: Int64 = 0
+    /// The known bytes that are still to come in this run. Those of failed and suspended tasks are not.
+    package private(set) var rest: Int64 = 0
     /// The bytes that were received before this run.
     package private(set) var atStart: Int64 = 0
     /// The bytes that arrived during this run, also those of a file that was started again.
@@ -77,6 +82,7 @@ package struct RunTracker: Sendable {
         if last.isEmpty {
             known.reserveCapacity(ids.underestimatedCount)
             last.reserveCapacity(ids.underestimatedCount)
+            orders.reserveCapacity(ids.underestimatedCount)
         }
         for id in ids {
             let count = last.count
@@ -99,6 +105,7 @@ package struct RunTracker: Sendable {
         let place = Int(known.insert(id))
         if place == last.count {
             last.append(Last())
+            orders.append(.unknown)
             openCount += 1
         }
         return place
@@ -116,7 +123,7 @@ package struct RunTracker: Sendable {
         openCount == 0 ? [] : Set(known.all.lazy.filter { !last[Int($0.number)].isSettled }.map(\.id))
     }
     /// The tasks that count and are suspended.
-    var suspendedIDs: [TaskID] {
+    package var suspendedIDs: [TaskID] {
         count(.suspend) == 0 ? [] : known.all.filter { last[Int($0.number)].state == .suspend }.map(\.id)
     }
     /// The next tasks that count and meet a condition, in the order in which they became known.
@@ -160,15 +167,19 @@ package struct RunTracker: Sendable {
         }
         return ids
     }
-    /// The bytes at the end of the run: the lengths of all tasks, and of tasks that ended incomplete their received
-    /// bytes. It is a lower bound while the length of a task that may still run is unknown.
+    /// The bytes of all tasks: their lengths, those of failed and suspended ones too, and of cancelled ones what they have received. It
+    /// is a lower bound while the length of a task that may still run is unknown.
     package var goal: ByteCount {
         ByteCount(
-            received: received, expected: max(received, expected &- lost),
+            received: received, expected: max(received, expected &- dropped),
             isLowerBound: missingLengths > 0 || heardCount < total || total == 0)
     }
-    /// The share of `goal` that is received, in 0...1. It never decreases (`ProgressFraction`).
-    package var fraction: Double? { isSettled && total > 0 ? 1 : highestFraction }
+    /// The share of `goal` that is received, in 0...1. It never decreases (`ProgressFraction`). It is 1 if all that is wanted is
+    /// complete.
+    package var fraction: Double? {
+        let wanted = total - count(.cancel) - count(.unknown)
+        return isSettled && total > 0 && count(.complete) == wanted ? 1 : highestFraction
+    }
     /// True if the length of every task is known, in whichever state.
     package var isExpectedKnown: Bool { total > 0 && heardCount == total && unknownLengths == 0 }
 
@@ -177,11 +188,16 @@ package struct RunTracker: Sendable {
     /// True if every task is settled.
     package var isSettled: Bool { openCount == 0 }
 
-    /// Records an info. Returns true if the task's state has changed.
+    /// Records an info. An info that is older than the last one is ignored: the changes of another process's tasks and their
+    /// info files are read one after the other, so one of them may be ahead.
+    ///
+    /// - Returns: true if the task's state has changed.
     package mutating func update(_ info: DownloadInfo) -> Bool {
         let known = known.number(of: info.id)
         if known == nil, isTargeted { return false }
         let place = known.map(Int.init) ?? place(of: info.id)
+        guard !info.order.isBefore(orders[place]) else { return false }
+        orders[place] = info.order.later(than: orders[place])
         let new = Last(info)
         let old = last[place]
         last[place] = new
@@ -196,7 +212,8 @@ package struct RunTracker: Sendable {
         expected &+= (new.expected ?? new.received) &- (old.expected ?? old.received)
         missingLengths += (new.isLengthMissing ? 1 : 0) - (old.isLengthMissing ? 1 : 0)
         unknownLengths += (new.isLengthUnknown ? 1 : 0) - (old.isLengthUnknown ? 1 : 0)
-        lost &+= new.lost &- old.lost
+        dropped &+= new.dropped &- old.dropped
+        rest &+= new.rest &- old.rest
         openCount += (new.isSettled ? 0 : 1) - (old.isSettled ? 0 : 1)
         highestFraction = ProgressFraction.next(after: highestFraction, of: goal, isComplete: false)
         guard old.state != new.state else { return false }

@@ -40,7 +40,8 @@ actor SharedEngine: EngineAccess {
     nonisolated var unownedExecutor: UnownedSerialExecutor { maker.thread.executor.asUnownedSerialExecutor() }
     private var presence: FollowerLock?
     private var isStarted = false
-    private var problems: [DownloadError] = []
+    /// The problems while another process has the tasks.
+    private let problems = Problems()
     var lastOwner: EngineOwner?
     private var loop: Task<Void, Never>?
     /// Ends when the owner writes its changes for this process, or does not answer.
@@ -232,12 +233,14 @@ actor SharedEngine: EngineAccess {
     private func lookOnce(_ watch: inout EngineWatch) async -> Double? {
         guard mustFollow else { return nil }
         if !EngineLock.isHeld(workPath) {
+            follower.isOwnerSilent = false
             do {
                 if isStarted, try await takeOver() { return nil }
             } catch {
                 note("The work path \(workPath.root) cannot be taken over: \(error)")
             }
         } else if let news = watch.look(EngineLock.content(workPath), now: EngineWatch.now) {
+            follower.isOwnerSilent = news == .silent
             hooks.onNews(news, EngineLock.holder(workPath))
         }
         guard engine == nil, !isClosed else { return nil }
@@ -249,9 +252,13 @@ actor SharedEngine: EngineAccess {
         return pause
     }
 
+    /// Reports the changes of another process's engine that were written before this call.
+    func readChanges() {
+        if engine == nil, !isClosed { follower.look(withProgress: false) }
+    }
+
     private func note(_ text: String) {
-        let problem = DownloadError(.disk, text)
-        if !problems.contains(problem), problems.count < 1_000 { problems.append(problem) }
+        problems.append(DownloadError(.disk, text))
     }
 
     // MARK: Settings
@@ -270,12 +277,25 @@ actor SharedEngine: EngineAccess {
                 .configurationLocked,
                 "The work path cannot change while a downloader is live: close it and make another one.")
         }
+        let isPaused = self.configure.isPaused
         self.configure = configure
+        self.configure.isPaused = isPaused
+    }
+
+    /// Pauses the tasks that this process runs, now or after a takeover.
+    func setPaused(_ isPaused: Bool) async throws {
+        try checkOpen()
+        configure.isPaused = isPaused
+        try await engine?.setPaused(isPaused)
     }
 
     func takeProblems() async -> [DownloadError] {
-        defer { problems = [] }
-        return problems + (await engine?.takeProblems() ?? [])
+        let own = problems.take()
+        return own + (await engine?.takeProblems() ?? [])
+    }
+
+    func noteUnknown(_ url: String) async {
+        if let engine { await engine.noteUnknown(url) } else { problems.noteUnknown(url) }
     }
 
     // MARK: Requests

@@ -7,7 +7,7 @@ package final class TaskNews: Sendable {
     private let hasMissed: Locked<Bool>
     private let continuation: AsyncStream<Void>.Continuation
     /// An element when there is something to take.
-    let arrivals: AsyncStream<Void>
+    package let arrivals: AsyncStream<Void>
 
     /// - Parameter hasMissed: true if everything has to be read first. The default is false.
     package init(hasMissed: Bool = false) {

@@ -9,6 +9,10 @@ import Foundation
 package actor WatchSession {
     /// A report of a session.
     package enum Event: Sendable {
+        /// Members of the session's barrel, before the first report of their tasks.
+        case members([TaskID])
+        /// The tasks of members that have joined since the session began.
+        case joined([DownloadInfo])
         /// Every task, in the order of submission. It comes first, and again where changes may have been missed.
         case all([DownloadInfo])
         /// Tasks with a new state. `.unknown` is a task that was forgotten.
@@ -26,12 +30,16 @@ package actor WatchSession {
     }
 
     private let interval: Double
+    /// The barrel whose members are reported as they join; nil for none.
+    private let barrel: String?
+    private var barrelStamp: FileStamp?
+    private var members: Set<TaskID> = []
     private let onEvent: @Sendable (Event) -> Void
     private let access: SharedEngine
     private let workPath: WorkPath
     private var isStopped = false
     /// The last known states, to report each change once.
-    private var states: [TaskID: DownloadState] = [:]
+    private var states: [TaskID: (state: DownloadState, order: ChangeOrder)] = [:]
     private var ownerPid: Int32??
     private var limit: Int64??
     private let news = Locked<[DownloadInfo]>([])
@@ -44,11 +52,13 @@ package actor WatchSession {
     ///
     /// - Parameters:
     ///   - interval: the seconds between two progress events, at least 0.05.
+    ///   - barrel: reports the members of this barrel as well; nil, the default, for none.
     ///   - onEvent: receives one event at a time, in order.
     /// - Throws: `.workPathUnusable` or `.laterVersion`.
     package init(
-        configure: Configure, interval: Double, onEvent: @escaping @Sendable (Event) -> Void
+        configure: Configure, interval: Double, barrel: String? = nil, onEvent: @escaping @Sendable (Event) -> Void
     ) throws {
+        self.barrel = barrel
         self.interval = max(0.05, interval)
         self.onEvent = onEvent
         workPath = WorkPath(configure)
@@ -70,7 +80,9 @@ package actor WatchSession {
         await access.startQueue()
         while !isStopped {
             await reportOwner()
+            let joined = reportMembers()
             try await reportTasks()
+            try await report(joined)
             reportLimit()
             for problem in await access.takeProblems() { onEvent(.problem(problem.message)) }
             onEvent(.progress(await access.snapshot { $0.runningInfos() }))
@@ -109,6 +121,28 @@ package actor WatchSession {
         onEvent(.owner(pid: pid))
     }
 
+    /// Reports the new members of the barrel. Its file is read only when it has changed.
+    ///
+    /// - Returns: those that have joined since the first report.
+    private func reportMembers() -> [TaskID] {
+        guard let barrel, let stamp = FileStamp(workPath.barrelPath(barrel)), stamp != barrelStamp else { return [] }
+        guard let ids = try? StoreReader(workPath).barrelIDs(barrel).ids else { return [] }
+        let isFirst = barrelStamp == nil && members.isEmpty
+        // A file that was written a moment ago may change again at the same time.
+        let isSettled = Date().timeIntervalSince1970 - stamp.time > FileStamp.granularity
+        barrelStamp = isSettled ? stamp : nil
+        let new = ids.filter { members.insert($0).inserted }
+        if !new.isEmpty { onEvent(.members(new)) }
+        return isFirst ? [] : new
+    }
+
+    private func report(_ joined: [TaskID]) async throws {
+        guard !joined.isEmpty else { return }
+        let infos = try await access.snapshot { try $0.infos(joined) }
+        for info in infos { states[info.id] = (info.state, info.order) }
+        onEvent(.joined(infos))
+    }
+
     private func reportLimit() {
         let now = try? StandingLimit.read(in: workPath)
         guard limit != .some(now) else { return }
@@ -128,15 +162,18 @@ package actor WatchSession {
         }
         if ownerPid == .some(nil) { changes += try await scanned() }
         changes = changes.filter { info in
-            defer { states[info.id] = info.state == .unknown ? nil : info.state }
-            return states[info.id] != info.state
+            let last = states[info.id]
+            // The info file was read after this change, and said more.
+            if let last, info.order.isBefore(last.order) { return false }
+            states[info.id] = info.state == .unknown ? nil : (info.state, info.order)
+            return last?.state != info.state
         }
         if !changes.isEmpty { onEvent(.changed(changes)) }
     }
 
     private func reportAll() async throws {
         let infos = try await access.snapshot { try $0.infos(.all) }
-        states = Dictionary(infos.map { ($0.id, $0.state) }) { first, _ in first }
+        states = Dictionary(infos.map { ($0.id, ($0.state, $0.order)) }) { first, _ in first }
         // The follower knows from now on which tasks run.
         let running = infos.filter { $0.state == .action }.map(\.id)
         _ = try await access.snapshot { try $0.infos(running) }

@@ -1,6 +1,6 @@
 import FKMiddleware
 
-/// Applies verbs to tasks. One table (`StateMachine`) decides what a verb does in each state. A verb that does not
+/// Applies verbs to tasks. One table decides what a verb does in each state. A verb that does not
 /// apply changes nothing, and its result says so.
 ///
 /// Verbs take whatever names tasks (`TaskSelecting`): a URL, a `TaskID`, a `DownloadTask`, a `Barrel`, a state, or all.
@@ -10,6 +10,8 @@ import FKMiddleware
 /// All members are safe to use from any thread.
 public struct Control: Sendable {
     let engine: any EngineAccess
+    /// That of the application; nil for the one of the settings.
+    let transport: (any Transport)?
 
     /// Queues cancelled and failed tasks again (FKDownloader's `actionRequest`).
     ///
@@ -24,11 +26,6 @@ public struct Control: Sendable {
     @discardableResult
     public func suspend(_ selector: some TaskSelecting) async throws(DownloadError) -> [VerbResult] {
         try await engine.perform(.verb(.suspend, selector.selector))
-    }
-
-    /// Applies a verb to many tasks with one request to the engine. Tasks that are gone have a result that says so.
-    package func apply(_ verb: Verb, to ids: [TaskID]) async throws(DownloadError) -> [VerbResult] {
-        try await engine.perform(.chosen(ids.map { VerbChoice(id: $0, verb: verb) }))
     }
 
     /// Suspends every task of the work path.
@@ -104,6 +101,23 @@ public struct Control: Sendable {
         _ = try await engine.perform(.limit(rate: bytesPerSecond, barrel: barrel))
     }
 
+    /// Replaces the limit of all tasks and its daily windows together.
+    ///
+    /// - Throws: same as `setRateLimit`; `.invalidArgument` for two windows of the same times, and for more than 48.
+    package func setStandingLimit(_ limit: StandingLimit) async throws(DownloadError) {
+        _ = try await engine.perform(.limit(limit))
+    }
+
+    /// The limit of all tasks with its daily windows.
+    ///
+    /// - Throws: `.corruptInfo`, `.laterVersion` or `.disk` if it cannot be read.
+    package var standingLimit: StandingLimit {
+        get async throws(DownloadError) {
+            let workPath = WorkPath(await engine.currentConfigure)
+            return try await typed { try StandingLimit.stored(in: workPath) }
+        }
+    }
+
     /// The limit that `setRateLimit` or `fk limit` has set, in bytes a second; nil for no limit.
     ///
     /// - Parameter barrel: the name of a barrel; nil, the default, returns the limit of all tasks.
@@ -132,5 +146,36 @@ public struct Control: Sendable {
     @discardableResult
     public func trash(_ selector: some TaskSelecting) async throws(DownloadError) -> [VerbResult] {
         try await engine.perform(.verb(.trash, selector.selector))
+    }
+
+    // MARK: Many tasks
+
+    /// Gives many tasks a verb with one request, such as the ids of a selection in a list.
+    ///
+    /// ```swift
+    /// try await downloader.control.apply(.retry, to: selectedIDs)
+    /// ```
+    ///
+    /// - Returns: a result for each id, in order. That of a task that is gone is not `applied`.
+    @discardableResult
+    public func apply(_ verb: Verb, to ids: [TaskID]) async throws(DownloadError) -> [VerbResult] {
+        try await engine.perform(.chosen(ids.map { VerbChoice(id: $0, verb: verb) }))
+    }
+
+    /// Gives all tasks that match a query a verb.
+    ///
+    /// ```swift
+    /// var query = RecordQuery()
+    /// query.states = [.complete]
+    /// query.finished = .distantPast ... Date() - 30 * 86_400
+    /// try await downloader.control.apply(.trash, to: query)
+    /// ```
+    ///
+    /// - Returns: a result for each task; empty if none matches.
+    /// - Throws: also the errors of `Messager.records(_:)`.
+    @discardableResult
+    public func apply(_ verb: Verb, to query: RecordQuery) async throws(DownloadError) -> [VerbResult] {
+        let ids = try await typed { try await engine.snapshot { try $0.records(query).records.map(\.id) } }
+        return ids.isEmpty ? [] : try await apply(verb, to: ids)
     }
 }

@@ -49,10 +49,13 @@ final class Closing {
         reporter.finish()
         reporter.changes.end()
         programs.close()
+        HostTurns.sweep(book.workPath, now: reporter.clock.now, date: reporter.clock.date)
         book.close()
         // All records are written, and this process still holds the lock.
         await lastWork?()
         ownership.close()
+        // A follower may have ended since the journal has.
+        ChangeJournal.removeAbandoned(book.workPath)
     }
 
     /// Returns once the engine has ended, or once only middlewares are waited for and `patience` is over.

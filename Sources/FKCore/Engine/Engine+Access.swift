@@ -13,6 +13,8 @@ extension Engine: EngineAccess {
     /// Returns problems with reading or repair since the last call, at most 1,000 texts.
     package func takeProblems() -> [DownloadError] { problems.take() }
 
+    package func noteUnknown(_ url: String) { problems.noteUnknown(url) }
+
     package nonisolated var isClosed: Bool { hasClosed.withLock { $0 } }
 
     package nonisolated func start() { executor.run { [self] in assumeIsolated { $0.activate() } } }

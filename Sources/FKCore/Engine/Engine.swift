@@ -48,6 +48,8 @@ package actor Engine {
     /// Makes the runs.
     private let phases: Phases
     private let destinations: Destinations
+    /// The readers of tasks while they are fetched.
+    let readers = Readers()
     let limits: RateLimits
     private let sync: SyncService
     package let control: TaskControl
@@ -101,6 +103,7 @@ package actor Engine {
         post = PostBox(Mailbox(workPath))
         let problems = Problems()
         if let warning = NetworkFileSystem.warning(workPath) { problems.append(warning) }
+        PublishedSets.sweep(workPath).forEach(problems.append)
         let schedule = Schedule(configure, clock: clock, executor: executor)
         let barrels = Barrels(workPath, ownership: ownership, problems: problems, clock: clock)
         let book = try TaskBook(
@@ -109,11 +112,13 @@ package actor Engine {
         let reporter = Reporter(book, schedule, callbacks: callbacks, observers: shared?.observers ?? Observers())
         let limits = RateLimits(workPath, schedule: schedule, barrels: barrels, problems: problems)
         let sync = SyncService(book, schedule, diskWork)
-        let destinations = Destinations(schedule, chains)
+        let budget = DiskBudget(schedule, workPath)
+        budget.onTrim = { [unowned reporter] in reporter.trimmed($0) }
+        let destinations = Destinations(schedule, chains, budget: budget)
         let deliveries = configure.background.flatMap { Deliveries($0, configure.networks, in: workPath) }
         phases = Phases(
             reporter, limits: limits, sync: sync, transport: transport, inbox: inbox, destinations: destinations,
-            diskWork: diskWork, deliveries: deliveries)
+            diskWork: diskWork, deliveries: deliveries, readers: readers)
         self.deliveries = deliveries
         let control = TaskControl(
             reporter, limits: limits, sync: sync, diskWork: diskWork, engine: inbox.engine, runsAll: scope == .all)
@@ -136,7 +141,7 @@ package actor Engine {
         self.control = control
         inbox.connect(self)
         callbacks.connect(inbox.engine)
-        if FollowerLock.isHeld(workPath) { reporter.openChanges() }
+        if FollowerLock.isHeld(workPath) { reporter.openChanges() } else { reporter.changes.end() }
         guard let deliveries else { return }
         reporter.onState = { [unowned deliveries] in deliveries.apply($0) }
         deliveries.adopt { [inbox] in inbox.perform { $0.deliveriesChanged() } }
@@ -177,12 +182,20 @@ package actor Engine {
                 "The work path and its bases cannot change while a downloader is live: close it and make another one.")
         }
         schedule.update(configure)
-        if configure.isPaused {
+        limitsChanged()
+    }
+
+    /// Pauses the queue, or ends a pause.
+    package func setPaused(_ isPaused: Bool) throws {
+        try ownership.checkOpen()
+        guard isPaused != schedule.isPaused else { return }
+        schedule.isPaused = isPaused
+        if isPaused {
             for entry in schedule.running.values {
                 entry.run?.restart("pause", "the queue was paused: another attempt begins when it is resumed")
             }
         }
-        limitsChanged()
+        startNext()
     }
 
     private func limitsChanged() {
@@ -209,6 +222,7 @@ package actor Engine {
         guard !ownership.isClosing else { return }
         deliveries?.leaves(true)
         ownership.beginClosing()
+        readers.finish()
         hasClosed.withLock { $0 = true }
         thread.joinWhenReleased()
         schedule.onDeadline = nil
@@ -281,6 +295,12 @@ package actor Engine {
     }
 
     /// Performs the asynchronous work of a run, if it asks for any.
+    /// Performs what a run asks for after a call from outside its events.
+    func continueRun(_ run: TaskRun) {
+        perform(run)
+        startNext()
+    }
+
     private func perform(_ run: TaskRun) {
         guard let work = run.takeWork() else { return }
         let task = Task {
@@ -301,7 +321,10 @@ package actor Engine {
         let due = schedule.alarms.due(now)
         // This is not part of the tick: an expired pause that stays would be a past deadline again and again.
         schedule.hosts.endPauses(now: now)
-        if due.sweep { problems.during { try post.mailbox.sweep(now: clock.date) } }
+        if due.sweep {
+            problems.during { try post.mailbox.sweep(now: clock.date) }
+            HostTurns.sweep(workPath, now: now, date: clock.date)
+        }
         if due.tick { tick() }
         if due.report { reporter.report() }
         if due.growth { for entry in schedule.running.values { entry.run?.measureGrowth() } }
@@ -324,6 +347,7 @@ package actor Engine {
         if FollowerLock.isHeld(workPath) { reporter.openChanges() } else { reporter.changes.end() }
         readMailbox()
         if schedule.hasNewPolicies(in: workPath) { limitsChanged() }
+        limits.followClock()
         for host in schedule.hosts.awaited { schedule.yieldLanes(of: host) }
         schedule.descriptors.relax(now: clock.now)
         for entry in schedule.running.values { entry.run?.tick() }
@@ -332,6 +356,7 @@ package actor Engine {
         for entry in schedule.running.values where entry.isDirty { book.write(entry) }
         barrels.saveAll()
         notices.write()
+        if schedule.running.isEmpty { destinations.folders.closeUnused(now: clock.now) }
         callHandlers()
     }
 

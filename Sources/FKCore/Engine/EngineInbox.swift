@@ -10,6 +10,8 @@ final class EngineInbox: Sendable {
         case gate(TaskID, RangeReceiver)
         /// The head stage has ended, with a refusal or without one.
         case judged(TaskID, RangeReceiver, DownloadError?, [MiddlewareCall.Note])
+        /// Finished files were deleted to make room for this one.
+        case roomMade(TaskID, RangeReceiver, Result<TrimmedFiles, DownloadError>)
         /// The response has ended.
         case end(TaskID, RangeReceiver)
         /// A mirror has answered the trial request of the lane with this number.
@@ -20,7 +22,8 @@ final class EngineInbox: Sendable {
         /// The task that the event belongs to.
         var id: TaskID {
             switch self {
-            case .request(let id, _, _, _), .gate(let id, _), .judged(let id, _, _, _), .end(let id, _),
+            case .request(let id, _, _, _), .gate(let id, _), .judged(let id, _, _, _), .roomMade(let id, _, _),
+                .end(let id, _),
                 .trial(let id, _, _), .pieces(let id, _):
                 id
             }

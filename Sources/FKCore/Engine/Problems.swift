@@ -1,15 +1,29 @@
 import FKMiddleware
 
+extension DownloadError {
+    /// Nothing is known about the URL.
+    fileprivate static func unknown(_ url: String) -> DownloadError {
+        let shown = URLMasking.mask(url)
+        return DownloadError(
+            .notFound, "There is no task for \(shown). Load or create it first with `Builder.prepare(in:)`.", url: shown
+        )
+    }
+}
+
 /// Problems that have not been fetched yet: each message once, and at most `limit`. Confined to the engine.
-final class Problems {
+package final class Problems {
     /// The first problems are kept, because they are closest to the cause.
     static let limit = 1_000
+
+    package init() {}
 
     private var errors: [DownloadError] = []
     private var known: Set<String> = []
     private var dropped = 0
+    /// The URLs without a task that were asked about; the first ones up to the limit.
+    private var unknown: Set<String> = []
 
-    func append(_ error: DownloadError) {
+    package func append(_ error: DownloadError) {
         guard known.insert(error.message).inserted else { return }
         if errors.count < Self.limit {
             errors.append(error)
@@ -17,6 +31,12 @@ final class Problems {
             known.remove(error.message)
             dropped += 1
         }
+    }
+
+    /// A URL without a task is a problem once, also after `take`: a view may ask about it at each drawing.
+    package func noteUnknown(_ url: String) {
+        guard unknown.count < Self.limit, unknown.insert(url).inserted else { return }
+        append(.unknown(url))
     }
 
     func append(_ text: String, code: DownloadError.Code = .disk) { append(DownloadError(code, text)) }
@@ -31,7 +51,7 @@ final class Problems {
     }
 
     /// Returns and clears the problems since the last call.
-    func take() -> [DownloadError] {
+    package func take() -> [DownloadError] {
         defer { (errors, known, dropped) = ([], [], 0) }
         guard dropped > 0 else { return errors }
         return errors + [DownloadError(.disk, "\(dropped) more problems were reported and not kept.")]

@@ -19,7 +19,7 @@ public struct DownloadTask: TaskSelecting, Hashable, Identifiable {
     /// The downloader that the task was added to.
     package let downloader: Downloader
 
-    init(_ id: TaskID, _ url: String, in downloader: Downloader) {
+    package init(_ id: TaskID, _ url: String, in downloader: Downloader) {
         self.id = id
         self.url = url
         self.downloader = downloader
@@ -49,7 +49,8 @@ public struct DownloadTask: TaskSelecting, Hashable, Identifiable {
     /// Cancelling the waiting Swift task ends the wait with `.cancelled`, and the download continues.
     ///
     /// - Throws: the error of a failed task; `.cancelled` if the task is cancelled, trashed or forgotten, if the wait is
-    ///   cancelled, and if the downloader closes; `.notFound` if there is no such task; `.invalidArgument` inside a
+    ///   cancelled, and if the downloader closes; `.notFound` if there is no such task, or if its finished file is gone;
+    ///   `.invalidArgument` inside a
     ///   request or response middleware that the task waits for, and if the queue is not active.
     public var file: URL {
         get async throws(DownloadError) {

@@ -6,6 +6,7 @@ import Foundation
 /// | the task | then |
 /// | --- | --- |
 /// | complete | its file |
+/// | complete, and its file is gone | `.notFound` |
 /// | in error | its error |
 /// | cancelled, trashed or forgotten during the wait | `.cancelled` |
 /// | never there | `.notFound` |
@@ -18,7 +19,10 @@ enum FileOutcome {
     ///   - last: the last info that was reported; nil if there was none.
     ///   - present: the info after that; nil if there is no such task.
     ///   - isCancelled: true if the waiting Swift task is cancelled.
-    static func judge(last: DownloadInfo?, present: DownloadInfo?, isCancelled: Bool) -> Result<URL, DownloadError> {
+    ///   - isGone: true for the path of a finished file that is gone.
+    static func judge(
+        last: DownloadInfo?, present: DownloadInfo?, isCancelled: Bool, isGone: (String) -> Bool = LostFile.isGone
+    ) -> Result<URL, DownloadError> {
         // A task that was queued again since its end counts as it ended.
         let info = last.flatMap { $0.state.isOver ? $0 : nil } ?? present
         guard let info else {
@@ -29,6 +33,12 @@ enum FileOutcome {
         switch info.state {
         case .complete:
             guard let path = info.path else { return .failure(gone(info)) }
+            guard !isGone(path) else {
+                return .failure(
+                    DownloadError(
+                        .notFound, "The finished file \(Escaping.visible(path)) is gone: download it again.",
+                        url: URLMasking.mask(info.url)))
+            }
             return .success(URL(fileURLWithPath: path))
         case .error:
             return .failure(info.error ?? DownloadError(.disk, "The task failed.", url: URLMasking.mask(info.url)))

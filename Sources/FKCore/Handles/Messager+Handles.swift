@@ -13,6 +13,15 @@ extension Messager {
         sequence(.firstAndNewest) { engine, yield, _ in try await engine.observeBarrel(name, end: nil, yield) }
     }
 
+    /// The sum with the number of files that are gone, which is counted where all members are complete.
+    func lookingForFiles(_ sum: BarrelInfo) async -> BarrelInfo {
+        guard sum.isComplete else { return sum }
+        var sum = sum
+        let lost = await all(.barrel(sum.name)).reduce(0) { $0 + ($1.hasLostFile ? 1 : 0) }
+        if lost > 0 { sum.lostFiles = lost }
+        return sum
+    }
+
     /// Removes the selected tasks from a barrel. The tasks are kept.
     ///
     /// - Parameter selector: `.all` means all members, another barrel the members that both have.

@@ -1,4 +1,5 @@
 import FKMiddleware
+import Foundation
 
 /// The options that aria2 1.37 allows after a URL of its input format, and the effect of those that are supported.
 ///
@@ -13,6 +14,7 @@ import FKMiddleware
 /// | `allow-overwrite`, `auto-file-renaming` | treatment of an existing file |
 /// | `gid` | the attribute `gid`: 16 hexadecimal digits |
 /// | `pause` | `true` creates the task suspended |
+/// | `http-user`, `http-passwd` | Basic authentication, as aria2 sends it to every server of the file |
 /// | `no-netrc` | `false` reads user and password from `~/.netrc` |
 package enum Aria2Options {
     /// The supported options. Others are listed in `Manifest.ignoredOptions`.
@@ -20,7 +22,7 @@ package enum Aria2Options {
         "referer", "user-agent", "http-no-cache", "split", "max-connection-per-server", "max-download-limit",
         "max-tries",
         "timeout", "connect-timeout", "all-proxy", "http-proxy", "https-proxy", "allow-overwrite", "auto-file-renaming",
-        "no-netrc", "gid", "pause",
+        "no-netrc", "gid", "pause", "http-user", "http-passwd",
     ]
 
     /// All options of aria2 except `out`, `dir`, `checksum` and `header`.
@@ -62,13 +64,28 @@ package enum Aria2Options {
                 value == "true" || value == "false"
             case "all-proxy", "http-proxy", "https-proxy": value.isEmpty || (try? ProxyAddress(value)) != nil
             case "gid": GID.number(value) != nil
+            case "http-user":
+                !value.contains(":") && !value.unicodeScalars.contains { $0.value < 0x20 || $0.value == 0x7f }
             case "referer", "user-agent":
                 !value.unicodeScalars.contains { ($0.value < 0x20 && $0 != "\t") || $0.value == 0x7f }
             default: true
             }
         // The URL of a proxy may contain a password.
-        let shown = name.hasSuffix("-proxy") ? "its value" : "'\(Escaping.visible(value))'"
+        let shown = name.hasSuffix("-proxy") || name.hasSuffix("-passwd") ? "its value" : "'\(Escaping.visible(value))'"
         return isRight ? nil : "option '\(name)': \(shown) cannot be used; see aria2's manual for what it takes"
+    }
+
+    /// Why options cannot be used together with those of the task, as a clause; nil if they can. The logins of `~/.netrc` are the
+    /// owner's: the proxy of a list or a client could read them.
+    ///
+    /// - Parameter task: the options of the task, with these applied.
+    package static func fault(in options: [Manifest.Option], over task: TaskOptions) -> String? {
+        let own = ["all-proxy", "http-proxy", "https-proxy"].compactMap { last($0, options) }.filter { !$0.isEmpty }
+        let asks = last("no-netrc", options) == "false"
+        guard task.netrc == true, let proxy = task.proxy, !proxy.isEmpty, asks || own.contains(proxy) else {
+            return nil
+        }
+        return "~/.netrc and a proxy of its own exclude each other, because the proxy could read the login"
     }
 
     /// The header fields for options. `referer=*` is the URL itself.
@@ -80,6 +97,10 @@ package enum Aria2Options {
         if let value = last("user-agent", options) { fields.append(HeaderField("User-Agent", value)) }
         if last("http-no-cache", options) == "true" {
             fields += [HeaderField("Cache-Control", "no-cache"), HeaderField("Pragma", "no-cache")]
+        }
+        if let user = last("http-user", options) {
+            let login = "\(user):\(last("http-passwd", options) ?? "")"
+            fields.append(HeaderField("Authorization", "Basic \(Data(login.utf8).base64EncodedString())"))
         }
         return fields
     }

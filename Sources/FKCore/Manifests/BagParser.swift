@@ -163,8 +163,12 @@ struct BagParser: LineFormat {
 
     private mutating func register(_ entry: Manifest.Entry) throws(EntryFault) {
         let name = entry.name ?? ""
-        if let fault = names.add(name, line: entry.line) { throw EntryFault("'\(name)': \(fault)") }
-        collector.manifest.entries.append(entry)
+        switch names.add(name, line: entry.line, content: entry.facts.contentHash) {
+        case .new: collector.manifest.entries.append(entry)
+        // The same line again.
+        case .same: break
+        case .conflict(let conflict): throw EntryFault("'\(name)': \(conflict.reason())")
+        }
     }
 
     /// The name of a file of the payload, decoded and checked.

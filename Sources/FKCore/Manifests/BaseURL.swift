@@ -23,21 +23,48 @@ package struct BaseURL: Sendable {
     /// The URL of a file in the folder. Every byte of the name with a meaning in a URL is encoded.
     ///
     /// - Parameter name: a path with `/` between folders.
-    func url(of name: String) -> String { folder + Self.encoded(name) + query }
+    func url(of name: String) -> String {
+        let encoded = Self.encoded(name)
+        return query.isEmpty ? folder + encoded : folder + encoded + query
+    }
 
     /// The URL for a relative reference of a list.
     func resolve(_ reference: String) -> String {
-        guard reference.hasPrefix("/"), let scheme = folder.range(of: "://") else { return folder + reference }
+        guard reference.hasPrefix("/"), let scheme = folder.range(of: "://") else { return below(reference) }
         if reference.hasPrefix("//") { return folder[..<scheme.lowerBound] + ":" + reference }
         return folder[..<scheme.upperBound] + folder[scheme.upperBound...].prefix { $0 != "/" } + reference
     }
 
+    /// Joins a relative path. `./` and `../` in front of it lead to this folder and the one above it, and not above the host.
+    private func below(_ reference: String) -> String {
+        var (folder, rest) = (folder[...], reference[...])
+        let root = folder.range(of: "://").map { folder[$0.upperBound...].firstIndex(of: "/") ?? folder.endIndex }
+        while true {
+            if rest.hasPrefix("./") {
+                rest = rest.dropFirst(2)
+            } else if rest.hasPrefix("../"), let root {
+                rest = rest.dropFirst(3)
+                let parent = folder.dropLast()
+                if let slash = parent.lastIndex(of: "/"), slash >= root { folder = parent[...slash] }
+            } else {
+                return String(folder + rest)
+            }
+        }
+    }
+
     /// A path encoded for a URL: all bytes except unreserved ones and slashes are percent-encoded.
     static func encoded(_ path: String) -> String {
+        func isFree(_ byte: UInt8) -> Bool {
+            byte.isASCIILetter || byte.isASCIIDigit
+                || byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "_")
+                || byte == UInt8(ascii: "~")
+                || byte == UInt8(ascii: "/")
+        }
+        if path.utf8.allSatisfy(isFree) { return path }
         var bytes: [UInt8] = []
         bytes.reserveCapacity(path.utf8.count)
         for byte in path.utf8 {
-            if byte.isASCIILetter || byte.isASCIIDigit || "-._~/".utf8.contains(byte) {
+            if isFree(byte) {
                 bytes.append(byte)
             } else {
                 PercentCoding.append(byte, to: &bytes)

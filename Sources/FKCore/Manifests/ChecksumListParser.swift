@@ -2,21 +2,28 @@ import FKMiddleware
 
 /// Reads checksum lists. `ChecksumLine` reads their lines.
 ///
-/// Lines with different algorithms for one file become one entry. The parser accepts comments (`#`), empty lines and
-/// lines `SIZE (NAME) = BYTES` of BSD's ports. It also accepts a clear-signed list, whose signature is stored and not
-/// verified. A list with a single digest belongs to the file that the list is named after: `a.iso.sha256` to `a.iso`.
+/// Lines with different algorithms for one file become one entry. The parser accepts comments (`#`), empty lines, the lines `SIZE (NAME)
+/// = BYTES` and `TIMESTAMP = …` of BSD's ports, and clear-signed lists, whose signature is stored and not verified. A list with a single
+/// digest belongs to the file that the list is named after: `a.iso.sha256` to `a.iso`.
 ///
-/// Plain lines of `b2sum` look like those of `sha512sum`. Only the list's name tells them apart (`isOfBLAKE2`), and BLAKE2 is not
-/// supported: such a line is bad.
+/// A heading such as `# BLAKE2B HASH` or `SHA256:` names the algorithm of the lines below it, and the name of the list that of all:
+/// digests of BLAKE2b are as long as those of SHA-512, and those of BLAKE3 as those of SHA-256. Digests of an algorithm that is not
+/// supported are counted. A file that has no other digest is a bad line.
 struct ChecksumListParser: LineFormat {
     private var collector: ManifestCollector
     private let fileName: String?
     private let base: BaseURL?
-    private var names = NameBook()
-    /// The positions of entries, by name.
-    private var positions = ExactMap<Int>()
+    private var book = ChecksumBook()
+    /// The algorithm of lines without one.
+    private var heading: ChecksumLine.Heading?
+    /// Files whose digests so far are not supported.
+    private var lacking: [(name: String, kind: String, line: Int)] = []
+    private var isEnded = false
     private var frame = Frame.none
     private var signature: [String] = []
+
+    /// The number of entries that are handed out at once.
+    private static let portion = 1_000
 
     /// The reader's position in a clear-signed list (RFC 4880 section 7).
     private enum Frame {
@@ -31,6 +38,7 @@ struct ChecksumListParser: LineFormat {
         collector = ManifestCollector(.checksums, reading)
         self.fileName = fileName.map { $0.split(separator: "/").last.map(String.init) ?? $0 }
         base = reading.baseURL.map(BaseURL.init)
+        heading = self.fileName.flatMap(Self.heading(ofFile:))
     }
 
     static func isSigned(_ text: ArraySlice<UInt8>) -> Bool { text.starts(with: signedStart.utf8) }
@@ -39,8 +47,14 @@ struct ChecksumListParser: LineFormat {
     static func isLine(_ line: ArraySlice<UInt8>) -> Bool {
         var line = line
         while line.last == 0x20 || line.last == 0x09 { line = line.dropLast() }
-        if isBareDigest(line) { return true }
+        if isBareDigest(line) || ChecksumLine.isTimestamp(line) { return true }
+        if line.last == UInt8(ascii: ":"), ChecksumLine.heading(line) != nil { return true }
         if (try? ChecksumLine(line)) != nil { return true }
+        if ["DIST ", "EBUILD ", "AUX ", "MISC ", "DATA "].contains(where: { line.starts(with: $0.utf8) }),
+            line.count > 40
+        {
+            return true
+        }
         let rest = line.first == UInt8(ascii: "\\") ? line.dropFirst() : line
         let digits = rest.prefix { $0.hexValue != nil }
         if digits.count >= 32, let next = rest[digits.endIndex...].first, next == 0x20 { return true }
@@ -54,81 +68,138 @@ struct ChecksumListParser: LineFormat {
     mutating func take(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError) {
         var bytes = bytes
         if try !passFrame(&bytes, line) { return }
-        guard let first = bytes.first(where: { $0 != 0x20 && $0 != 0x09 }), first != UInt8(ascii: "#") else { return }
-        if first.hexValue != nil || first == UInt8(ascii: "\\"), let fileName, Self.isOfBLAKE2(fileName) {
-            return try leaveOut(
-                "the digests of '\(fileName)' are of BLAKE2 (b2sum) by its name, which is not supported; md5, sha1, sha224, "
-                    + "sha256, sha384 and sha512 are", line)
+        guard let first = bytes.first(where: { $0 != 0x20 && $0 != 0x09 }) else { return }
+        if first == UInt8(ascii: "#") || bytes.last == UInt8(ascii: ":"), let found = ChecksumLine.heading(bytes) {
+            heading = found
+            return
         }
-        if bytes.starts(with: "SIZE (".utf8) { return try takeSize(bytes, line) }
+        if first == UInt8(ascii: "#") || ChecksumLine.isTimestamp(bytes) { return }
+        if let kind = Self.otherEntry(bytes) { return collector.passOver(kind, line: line) }
         if Self.isBareDigest(bytes) { return try takeBareDigest(bytes, line) }
         let parsed: ChecksumLine
         do throws(ChecksumLine.Fault) {
-            parsed = try ChecksumLine(bytes)
+            parsed = try ChecksumLine(bytes, heading: heading)
         } catch {
+            let text = String(decoding: bytes.prefix(200), as: UTF8.self)
+            let foreign = error.column == 0 ? ForeignList.text(bytes, line: text, fileName: nil) : nil
             return try collector.leaveOut(
-                ManifestError(form: .checksums, line: line, column: error.column, error.reason))
+                ManifestError(form: .checksums, line: line, column: error.column, foreign ?? error.reason))
         }
         try add(parsed, line)
     }
 
-    mutating func takeEntries() -> [Manifest.Entry] { [] }
+    /// The kind of a line of Gentoo's Manifest about a file of the tree.
+    private static func otherEntry(_ line: ArraySlice<UInt8>) -> String? {
+        // Most lines begin with a digest.
+        guard let first = line.first,
+            [UInt8(ascii: "E"), UInt8(ascii: "A"), UInt8(ascii: "M"), UInt8(ascii: "I"), UInt8(ascii: "n")].contains(
+                first)
+        else {
+            return nil
+        }
+        // Buildroot's word for files of a version control system.
+        if line.starts(with: "none ".utf8) || line.starts(with: "none\t".utf8) { return "file without a digest" }
+        for type in ["EBUILD", "AUX", "MISC", "MANIFEST", "IGNORE"]
+        where line.starts(with: "\(type) ".utf8) && line.split(separator: 0x20).count >= 2 {
+            return "\(type) entry"
+        }
+        return nil
+    }
+
+    mutating func takeEntries() -> [Manifest.Entry] {
+        guard isEnded else { return [] }
+        var entries = book.take(atMost: Self.portion)
+        guard let base else { return entries }
+        for index in entries.indices where entries[index].sources.isEmpty {
+            entries[index].sources = [Manifest.Source(base.url(of: entries[index].name ?? ""))]
+        }
+        return entries
+    }
 
     mutating func finish() throws(ManifestError) -> Manifest {
         guard frame == .none || frame == .after else {
             throw ManifestError(form: .checksums, "the signed list ends before its signature does: it is not whole")
         }
+        for file in lacking where !book.knows(file.name) {
+            try leaveOut(
+                "'\(file.name)' has a digest of \(Self.shown(file.kind)) alone, which is not supported; md5, sha1, sha224, sha256, "
+                    + "sha384, sha512 and blake2b are", file.line)
+        }
+        book.end()
+        isEnded = true
         return collector.manifest
     }
 
-    private mutating func add(_ line: ChecksumLine, _ number: Int) throws(ManifestError) {
-        if line.name.isExactly("-") { return try leaveOut("the digest is of standard input and names no file", number) }
-        if let fault = ManifestName.fault(in: line.name) {
-            return try leaveOut("'\(line.name)': \(fault)", number)
+    private static func shown(_ kind: String) -> String {
+        switch kind {
+        case "blake3": "BLAKE3 (b3sum)"
+        case "blake2b": "BLAKE2 (b2sum)"
+        default: kind.uppercased()
         }
-        let name = ManifestName.plain(line.name)
-        if let position = positions[name] {
-            if collector.manifest.entries[position].digests.add(line.digest) { return }
-            let other = collector.manifest.entries[position].line
-            return try leaveOut("'\(name)': line \(other) gives the same name another digest", number)
-        }
-        if let fault = names.add(name, line: number) { return try leaveOut("'\(name)': \(fault)", number) }
-        var entry = Manifest.Entry(name: name, line: number)
-        _ = entry.digests.add(line.digest)
-        if let base { entry.sources = [Manifest.Source(base.url(of: name))] }
-        try collector.add(entry)
-        positions[name] = collector.manifest.entries.count - 1
     }
 
-    /// Reads a line `SIZE (NAME) = BYTES` after a digest of the same file.
-    private mutating func takeSize(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError) {
-        let text = String(decoding: bytes, as: UTF8.self)
-        guard let close = text.range(of: ") = ", options: .backwards), let size = Int64(text[close.upperBound...]),
-            size >= 0
-        else { return try leaveOut("a size is written 'SIZE (NAME) = BYTES'", line) }
-        let name = ManifestName.plain(String(text[..<close.lowerBound].dropFirst(6)))
-        if let position = positions[name] { collector.manifest.entries[position].size = size }
+    private mutating func add(_ line: ChecksumLine, _ number: Int) throws(ManifestError) {
+        var name: String?
+        if let text = line.name {
+            if text.isExactly("-") { return try leaveOut("the digest is of standard input and names no file", number) }
+            if let fault = ManifestName.fault(in: text) { return try leaveOut("'\(text)': \(fault)", number) }
+            name = ManifestName.plain(text)
+        }
+        if let url = line.url, let fault = InputURL.fault(in: url) { return try leaveOut(fault, number) }
+        for kind in line.unsupported { collector.passOver("hash \(kind)", line: number) }
+        guard !line.digests.isEmpty else {
+            if let size = line.size, let name, line.unsupported.isEmpty { return book.add(size: size, of: name) }
+            if let kind = line.unsupported.first, lacking.count < ManifestCollector.maxFaults {
+                lacking.append((name ?? line.url ?? "", kind, number))
+            }
+            return
+        }
+        guard (name ?? line.url ?? "").utf8.count < 65_000, (line.url ?? "").utf8.count < 65_000 else {
+            return try leaveOut("the URL is longer than 65,000 bytes", number)
+        }
+        switch book.add(line, name: name, number) {
+        case .new: try collector.countOne(number)
+        case .joined: break
+        case .conflict(let reason): try leaveOut("'\(name ?? line.url ?? "")': \(reason)", number)
+        }
     }
 
     private mutating func takeBareDigest(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError) {
         let text = String(decoding: bytes, as: UTF8.self).trimmingBlanks
         let suffixes = [
             ".md5", ".sha1", ".sha224", ".sha256", ".sha384", ".sha512", ".md5sum", ".sha1sum", ".sha256sum",
-            ".sha512sum",
+            ".sha512sum", ".sha384sum", ".sha224sum", ".b2", ".b2sum", ".blake2b", ".b3", ".b3sum", ".blake3",
         ]
-        guard let algorithm = Checksum.Algorithm(digits: text.utf8.count),
-            let digest = Checksum(listed: algorithm, hex: text), collector.manifest.entries.isEmpty, let fileName,
+        guard let algorithm = Checksum.Algorithm(digits: text.utf8.count), book.count == 0, let fileName,
             let suffix = suffixes.first(where: { fileName.lowercased().hasSuffix($0) }),
             fileName.utf8.count > suffix.utf8.count
         else { return try leaveOut("the digest has no file name behind it", line) }
-        try add(ChecksumLine(digest: digest, name: String(fileName.dropLast(suffix.count))), line)
+        let name = String(fileName.dropLast(suffix.count))
+        if case .unsupported(let kind) = heading {
+            return try leaveOut("the digest of '\(name)' is of \(Self.shown(kind)), which is not supported", line)
+        }
+        var used = algorithm
+        if case .algorithm(let named) = heading, named.byteCount == algorithm.byteCount { used = named }
+        guard let digest = Checksum(listed: used, hex: text) else { return }
+        try add(ChecksumLine(digest: digest, name: name), line)
     }
 
-    /// True for the name of a list of `b2sum`: `b2sums.txt`, `B2SUMS`, `a.iso.b2sum`, `a.iso.b2`, `a.blake2b`.
-    static func isOfBLAKE2(_ fileName: String) -> Bool {
-        let words = fileName.lowercased().split { !$0.isLetter && !$0.isNumber }
-        if words.contains(where: { $0.hasPrefix("sha") || $0.hasPrefix("md5") }) { return false }
-        return words.last == "b2" || words.contains { $0.hasPrefix("b2sum") || $0.hasPrefix("blake2") }
+    /// The algorithm that a list's name tells: BLAKE2b for `b2sums.txt`, `B2SUMS`, `a.iso.b2` and `a.blake2b`, BLAKE3 for `B3SUMS`,
+    /// `a.iso.b3` and the like; nil for any other. The last word of the name counts.
+    static func heading(ofFile fileName: String) -> ChecksumLine.Heading? {
+        for word in fileName.lowercased().split(whereSeparator: { !$0.isLetter && !$0.isNumber }).reversed() {
+            let word = String(word)
+            if word.hasPrefix("b2sum") || word == "b2" {
+                return Checksum.Algorithm.hasBLAKE2 ? .algorithm(.blake2b) : .unsupported("blake2b")
+            }
+            if word.hasPrefix("b3sum") || word == "b3" { return .unsupported("blake3") }
+            switch DigestWord.meaning(of: word) {
+            case .algorithm(let algorithm): return .algorithm(algorithm)
+            case .unsupported(let name): return .unsupported(name)
+            default: continue
+            }
+        }
+        return nil
     }
 
     private static func isBareDigest(_ line: ArraySlice<UInt8>) -> Bool {
@@ -154,7 +225,7 @@ struct ChecksumListParser: LineFormat {
             guard Self.isSigned(bytes) else { return true }
             frame = .header
             // Text outside of the frame is not signed.
-            guard collector.manifest.entries.isEmpty else {
+            guard book.count == 0 else {
                 throw ManifestError(
                     form: .checksums, line: line, "a signed list begins behind other lines: divide the file")
             }
@@ -186,13 +257,6 @@ struct ChecksumListParser: LineFormat {
             }
             return false
         }
-    }
-}
-
-extension ChecksumLine {
-    fileprivate init(digest: Checksum, name: String) {
-        self.digest = digest
-        self.name = name
     }
 }
 

@@ -21,6 +21,8 @@ protocol JSONListFormat: DocumentFormat {
     mutating func add(_ element: JSONList.Element) throws(ManifestError)
     /// Takes what else the document has.
     mutating func note(_ event: JSONList.Event) throws(ManifestError)
+    /// Decides at the end of the document whether it was a list.
+    mutating func end() throws(ManifestError)
 }
 
 extension JSONListFormat {
@@ -34,6 +36,7 @@ extension JSONListFormat {
     mutating func finish() throws(ManifestError) -> Manifest {
         list.finish()
         try readEvents()
+        try end()
         return collector.manifest
     }
 
@@ -44,7 +47,7 @@ extension JSONListFormat {
             let event = try list.next()
             switch event {
             case .element(let element): try add(element)
-            case .member, .object: try note(event)
+            case .member, .container: try note(event)
             case .more, .done: return
             }
         }

@@ -6,9 +6,8 @@ import FKMiddleware
 /// Folders are skipped. Files outside of LFS have git's SHA-1 of the blob. `Reading.hub` supplies the base of their
 /// URLs.
 struct HubTreeParser: JSONListFormat {
-    var list = JSONList(.hubTree, listNames: [])
+    var list = JSONList(.hubTree, takesObjects: false)
     var collector: ManifestCollector
-    private var names = NameBook()
     private let hub: Manifest.Hub?
 
     /// True for an array whose first object looks like an entry of a tree.
@@ -25,17 +24,15 @@ struct HubTreeParser: JSONListFormat {
         collector.manifest.facts.commit = hub.commit
     }
 
-    mutating func note(_ event: JSONList.Event) throws(ManifestError) {
-        if case .object(let value) = event { throw Self.refusal(value) }
-    }
+    mutating func note(_ event: JSONList.Event) {}
+
+    mutating func end() {}
 
     mutating func add(_ element: JSONList.Element) throws(ManifestError) {
+        if element.list == "{}" { throw Self.refusal(element.object) }
         let found: Manifest.Entry?
         do throws(EntryFault) {
             found = try Self.entry(element.object)
-            if let name = found?.name, let fault = names.add(name, line: element.line) {
-                throw EntryFault("'\(name)': \(fault)")
-            }
         } catch {
             return try collector.leaveOut(
                 ManifestError(form: .hubTree, line: element.line, column: element.column, error.reason))
@@ -43,7 +40,7 @@ struct HubTreeParser: JSONListFormat {
         guard var entry = found else { return }
         entry.line = element.line
         if let hub, let name = entry.name { entry.sources = [Manifest.Source(Self.url(hub, name))] }
-        try collector.add(entry)
+        try collector.add(entry, column: element.column)
     }
 
     /// The URL of a file: `ENDPOINT/REPOSITORY/resolve/COMMIT/PATH`.
@@ -86,9 +83,9 @@ struct HubTreeParser: JSONListFormat {
     }
 
     /// The error for an object in place of the array, which the hub sends when it refuses a request.
-    private static func refusal(_ value: JSONReader.Value) -> ManifestError {
+    private static func refusal(_ object: JSONReader.Object) -> ManifestError {
         ManifestError(
             form: .hubTree,
-            value.object?["error"]?.string.map { "the hub answers: \($0)" } ?? "the answer is no array of files")
+            object["error"]?.string.map { "the hub answers: \($0)" } ?? "the answer is no array of files")
     }
 }

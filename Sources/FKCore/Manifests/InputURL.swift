@@ -26,6 +26,13 @@ package enum InputURL {
         if text.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7f }) {
             return "'\(shown(text))' holds a control character"
         }
+        let rest = text[separator.upperBound...]
+        if let blank = rest.firstIndex(where: { $0 == " " || $0 == "\t" }) {
+            let second = rest[blank...].drop { $0 == " " || $0 == "\t" }
+            if second.lowercased().hasPrefix("http://") || second.lowercased().hasPrefix("https://") {
+                return "'\(shown(text))' has a second URL behind a blank: give each URL by itself"
+            }
+        }
         let authority = text[separator.upperBound...].prefix { $0 != "/" && $0 != "?" && $0 != "#" }
         let host = authority.lastIndex(of: "@").map { authority[authority.index(after: $0)...] } ?? authority
         guard let first = host.first, first != ":" else { return "'\(shown(text))' has no host" }
@@ -33,7 +40,7 @@ package enum InputURL {
     }
 
     /// True for a common URL without faults. It is a fast path, because a list may contain a hundred thousand URLs.
-    private static func isPlain(_ text: String) -> Bool {
+    static func isPlain(_ text: String) -> Bool {
         text.utf8.withContiguousStorageIfAvailable { isPlain(bytes: $0) } ?? false
     }
 

@@ -1,6 +1,6 @@
 import FKMiddleware
 
-/// Reads JSON Lines: an object for each file, on a line of its own. `ListColumn` has the names of members; a URL may also
+/// Reads JSON Lines: an object for each file, on a line of its own. `ListField` has the names of members; a URL may also
 /// be an array of URLs. Others are ignored.
 ///
 /// ```text
@@ -9,22 +9,46 @@ import FKMiddleware
 /// ```
 struct JSONLinesParser: LineFormat {
     private var collector: ManifestCollector
-    private let base: BaseURL?
+    private let files: JSONFiles
     private let skipsMalformed: Bool
 
     init(_ reading: Manifest.Reading) {
         collector = ManifestCollector(.jsonLines, reading)
-        base = reading.baseURL.map(BaseURL.init)
+        files = JSONFiles(
+            rules: ListRules(reading), base: reading.baseURL.map(RecordBase.init), archive: nil, isOwn: false)
         skipsMalformed = reading.skipsBadEntries == true
     }
 
-    /// True for a text whose first line is an object with a URL.
-    static func isFirst(in text: ArraySlice<UInt8>) -> Bool {
-        var reader = JSONReader(Array(text.prefix { $0 != 0x0a }))
+    /// True for a text whose first line is an object with an address.
+    ///
+    /// - Parameter rules: the columns that the owner names.
+    static func isFirst(in text: ArraySlice<UInt8>, _ rules: ListRules) -> Bool {
+        var line = text.prefix { $0 != 0x0a && $0 != 0x0d }
+        while line.last == 0x20 || line.last == 0x09 { line = line.dropLast() }
+        let rest = text[line.endIndex...].drop { $0 == 0x20 || ($0 >= 0x09 && $0 <= 0x0d) }
+        var reader = JSONReader(Array(line))
         guard let object = try? reader.value().object, (try? reader.expectEnd()) != nil, object["members"] == nil else {
             return false
         }
-        return object.members.contains { column(of: $0) == .url }
+        if rest.first == UInt8(ascii: "{") { return true }
+        guard rest.isEmpty else { return false }
+        // One object alone: a file, or the description of something, whose address is a page's.
+        let isDescription = object.members.contains { member in
+            member.name.hasPrefix("@") || member.value.array?.contains { $0.object != nil } == true
+                || JSONFiles.listNames.contains(member.name)
+        }
+        guard !isDescription else { return false }
+        let files = JSONFiles(rules: rules, base: nil, archive: nil, isOwn: false)
+        let fields = object.members.map { rules.field(of: $0.name) }
+        let hasAddress = zip(object.members, fields).contains { member, field in
+            field?.isAddress == true || member.value.string?.hasPrefix("s3://") == true
+        }
+        return files.isFile(object)
+            || hasAddress
+                && (fields.contains { $0?.isName == true } && object["id"] == nil
+                    || zip(object.members, fields).allSatisfy {
+                        $1 != nil || $0.name == "type" || $0.value.object != nil
+                    })
     }
 
     mutating func take(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError) {
@@ -36,31 +60,18 @@ struct JSONLinesParser: LineFormat {
             guard skipsMalformed else { throw error }
             return try collector.leaveOut(error)
         }
-        // A folder of `s5cmd --json ls`.
-        if object["type"]?.string == "directory" { return }
-        let entry: Manifest.Entry
+        var found = JSONFiles.Found()
         do throws(EntryFault) {
-            var row = ListRow(line, base: base)
-            for member in object.members where !member.value.isNull {
-                guard let column = Self.column(of: member) else { continue }
-                for value in column == .url ? member.value.array ?? [member.value] : [member.value] {
-                    guard let text = value.text else { throw EntryFault("its '\(member.name)' is no text") }
-                    try row.take(column, text)
-                }
-            }
-            entry = try row.finished()
+            try files.read(object, of: "", line: line, into: &found)
         } catch {
             return try collector.leaveOut(ManifestError(form: .jsonLines, line: line, error.reason))
         }
-        try collector.add(entry)
+        for kind in found.passedOver { collector.passOver(kind, line: line) }
+        for fault in found.faults { try collector.leaveOut(ManifestError(form: .jsonLines, line: line, fault)) }
+        for entry in found.entries { try collector.add(entry) }
     }
 
     mutating func takeEntries() -> [Manifest.Entry] { collector.takeEntries() }
 
     mutating func finish() throws(ManifestError) -> Manifest { collector.manifest }
-
-    private static func column(of member: JSONReader.Member) -> ListColumn? {
-        if let column = ListColumn(member.name) { return column }
-        return member.name == "key" && member.value.string?.hasPrefix("s3://") == true ? .url : nil
-    }
 }

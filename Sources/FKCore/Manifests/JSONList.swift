@@ -1,25 +1,27 @@
-/// Reads the objects of a JSON document in order, with the position of each: the elements of an array, which may be a
-/// member of an object.
+/// Reads the objects of a JSON document in order, with the position of each: the elements of an array, and of the arrays that are
+/// members of an object, also below other objects.
 ///
 /// The document comes in portions. A value whose end has not come is read again when there are twice as many bytes, so
 /// the work stays proportional to the document, and at most the bytes of one value are held.
 struct JSONList: Sendable {
     enum Event {
-        /// An element of the list.
+        /// An element of a list.
         case element(Element)
-        /// Another member of the object around the list.
+        /// Another member of the object around the lists, unless it is an array or an object.
         case member(name: String, JSONReader.Value)
-        /// A document that is an object, where only an array is read.
-        case object(JSONReader.Value)
+        /// The name of an array or object that is a member of the outermost object.
+        case container(name: String, isArray: Bool)
         /// The next event needs more bytes.
         case more
         /// The end of the document.
         case done
     }
 
-    /// An element of the list.
+    /// An element of a list.
     struct Element {
         var object: JSONReader.Object
+        /// The name of the list; empty for a document that is an array.
+        var list: String
         var line: Int
         var column: Int
     }
@@ -34,25 +36,45 @@ struct JSONList: Sendable {
         case end
     }
 
+    /// An open array or object.
+    private enum Container: Sendable {
+        case object
+        case array(name: String)
+    }
+
+    /// The depth of objects in which lists are looked for.
+    private static let maxDepth = 4
+    /// Members that are one object where others have an array of them.
+    private static let singles: Set<String> = ["distribution", "assets"]
+    /// Members with other things than files.
+    private static let others: Set<String> = [
+        "links", "authors", "creators", "contributors", "license", "licenses", "keywords", "tags", "references",
+        "related_identifiers",
+        "relatedIdentifiers", "citations", "publisher", "owner", "author", "organization", "releases",
+        "vulnerabilities", "dependencies",
+        "funding", "funders", "communities", "stats", "recordSet",
+    ]
+
     private let form: Manifest.Form
-    /// The names of members that may be the list, if the document is an object; empty if it has to be an array.
-    private let listNames: [String]
-    /// The name of the list of the last element.
-    private(set) var listName = ""
+    /// True if a document that is an object may have lists.
+    private let takesObjects: Bool
     private let maxEntry: Int
     private var reader = JSONReader([])
     private var places = TextPlaces()
     private var state = State.document
-    private var isInObject = false
-    private var hasList = false
+    private var nesting: [Container] = []
+    /// True if an array with objects was found.
+    private(set) var hasList = false
+    /// True for a document that is an array.
+    private(set) var isArray = false
     /// True once the last byte is in memory.
     private var isWhole = false
     /// The number of unread bytes with which the next event is read.
     private var wanted = JSONReader.lookahead
 
-    init(_ form: Manifest.Form, listNames: [String], maxEntry: Int = Manifest.Reading.maxDocumentEntry) {
+    init(_ form: Manifest.Form, takesObjects: Bool = true, maxEntry: Int = Manifest.Reading.maxDocumentEntry) {
         self.form = form
-        self.listNames = listNames
+        self.takesObjects = takesObjects
         self.maxEntry = maxEntry
     }
 
@@ -74,22 +96,18 @@ struct JSONList: Sendable {
     mutating func next() throws(ManifestError) -> Event {
         while isWhole || reader.unread >= wanted {
             if state == .end, !isWhole, reader.peek() == nil { return .more }
-            let before = (index: reader.index, state: state, isInObject: isInObject, hasList: hasList)
+            let before = (index: reader.index, state: state, nesting: nesting, hasList: hasList)
             var event: Event?
             var wrong: JSONReader.Fault?
             do throws(JSONReader.Fault) { event = try step() } catch { wrong = error }
             guard isWhole || reader.unread >= JSONReader.lookahead else {
                 reader.goBack(to: before.index)
-                (state, isInObject, hasList) = (before.state, before.isInObject, before.hasList)
+                (state, nesting, hasList) = (before.state, before.nesting, before.hasList)
                 wanted = reader.unread * 2
                 continue
             }
             wanted = JSONReader.lookahead
             if let wrong { throw fault(wrong) }
-            if state == .end, isInObject, !hasList {
-                let names = listNames.map { "'\($0)'" }.joined(separator: ", ")
-                throw ManifestError(form: form, "the object has no array \(names): it is no list of downloads")
-            }
             switch event {
             case .element(var element):
                 (element.line, element.column) = places.place(of: element.object.start, in: reader.bytes)
@@ -107,20 +125,31 @@ struct JSONList: Sendable {
     /// Reads the next part of the document; nil for a part without a meaning.
     private mutating func step() throws(JSONReader.Fault) -> Event? {
         switch state {
-        case .document: return try begin()
-        case .member: return try member()
-        case .afterMember:
-            try end(of: UInt8(ascii: "}"), next: .member, after: .end)
-            return nil
-        case .element:
-            let start = reader.index
-            guard let object = try reader.value().object else {
-                throw JSONReader.Fault(reason: "an object is expected here", offset: start)
+        case .document:
+            reader.skipByteOrderMark()
+            if takesObjects, reader.skip(UInt8(ascii: "{")) {
+                nesting = [.object]
+                state = reader.skip(UInt8(ascii: "}")) ? .end : .member
+            } else if !takesObjects, reader.peek() == UInt8(ascii: "{") {
+                // An answer in place of the list.
+                guard let object = try reader.value().object else { return nil }
+                state = .end
+                return .element(Element(object: object, list: "{}", line: 0, column: 0))
+            } else {
+                try reader.expect(UInt8(ascii: "["))
+                nesting = [.array(name: "")]
+                isArray = true
+                state = reader.skip(UInt8(ascii: "]")) ? .end : .element
+                hasList = true
             }
-            state = .afterElement
-            return .element(Element(object: object, line: 0, column: 0))
+            return nil
+        case .member: return try member()
+        case .element: return try element()
+        case .afterMember:
+            try end(of: UInt8(ascii: "}"), next: .member)
+            return nil
         case .afterElement:
-            try end(of: UInt8(ascii: "]"), next: .element, after: isInObject ? .afterMember : .end)
+            try end(of: UInt8(ascii: "]"), next: .element)
             return nil
         case .end:
             try reader.expectEnd()
@@ -128,42 +157,61 @@ struct JSONList: Sendable {
         }
     }
 
-    private mutating func begin() throws(JSONReader.Fault) -> Event? {
-        reader.skipByteOrderMark()
-        guard reader.peek() == UInt8(ascii: "{") else {
-            try beginList(after: .end)
-            return nil
-        }
-        guard !listNames.isEmpty else { return .object(try reader.value()) }
-        try reader.expect(UInt8(ascii: "{"))
-        isInObject = true
-        state = reader.skip(UInt8(ascii: "}")) ? .end : .member
-        return nil
-    }
-
     private mutating func member() throws(JSONReader.Fault) -> Event? {
         let name = try reader.memberName()
-        if listNames.contains(name), reader.peek() == UInt8(ascii: "[") {
-            hasList = true
-            listName = name
-            try beginList(after: .afterMember)
-            return nil
-        }
-        let value = try reader.value()
+        let isOuter = nesting.count == 1
+        let isArray = reader.peek() == UInt8(ascii: "[")
         state = .afterMember
-        return .member(name: name, value)
+        let isKept = nesting.count < Self.maxDepth && !Self.others.contains(name)
+        switch reader.peek() {
+        case UInt8(ascii: "[") where isKept:
+            try reader.expect(UInt8(ascii: "["))
+            if reader.skip(UInt8(ascii: "]")) { break }
+            nesting.append(.array(name: name))
+            state = .element
+        case UInt8(ascii: "{") where isKept && Self.singles.contains(name):
+            guard let object = try reader.value().object else { return nil }
+            hasList = true
+            return .element(Element(object: object, list: name, line: 0, column: 0))
+        case UInt8(ascii: "{") where isKept:
+            try reader.expect(UInt8(ascii: "{"))
+            if reader.skip(UInt8(ascii: "}")) { break }
+            nesting.append(.object)
+            state = .member
+        default:
+            guard let value = try reader.scalar() else { break }
+            return isOuter ? .member(name: name, value) : nil
+        }
+        return isOuter ? .container(name: name, isArray: isArray) : nil
     }
 
-    private mutating func beginList(after: State) throws(JSONReader.Fault) {
-        try reader.expect(UInt8(ascii: "["))
-        state = reader.skip(UInt8(ascii: "]")) ? after : .element
+    private mutating func element() throws(JSONReader.Fault) -> Event? {
+        guard case .array(let name) = nesting.last else { return nil }
+        let start = reader.index
+        state = .afterElement
+        guard reader.peek() == UInt8(ascii: "{") else {
+            if name.isEmpty {
+                _ = try reader.value()
+                throw JSONReader.Fault(reason: "an object is expected here", offset: start)
+            }
+            _ = try reader.scalar()
+            return nil
+        }
+        guard let object = try reader.value().object else { return nil }
+        hasList = true
+        return .element(Element(object: object, list: name, line: 0, column: 0))
     }
 
     /// Reads the separator after an element or a member.
-    private mutating func end(of byte: UInt8, next: State, after: State) throws(JSONReader.Fault) {
+    private mutating func end(of byte: UInt8, next: State) throws(JSONReader.Fault) {
         if reader.skip(UInt8(ascii: ",")) { return state = next }
         try reader.expect(byte)
-        state = after
+        nesting.removeLast()
+        switch nesting.last {
+        case .object: state = .afterMember
+        case .array: state = .afterElement
+        case nil: state = .end
+        }
     }
 
     private mutating func fault(_ error: JSONReader.Fault) -> ManifestError {

@@ -1,8 +1,8 @@
 /// Reads JSON (RFC 8259) from memory, value by value, with the position of each object. Foundation's reader has no
 /// positions and builds a tree of the whole document. `JSONList` reads documents that come in portions.
-struct JSONReader: Sendable {
+package struct JSONReader: Sendable {
     /// A value with its members in order.
-    indirect enum Value {
+    indirect enum Value: Sendable {
         case null
         case bool(Bool)
         /// The number as written.
@@ -22,7 +22,7 @@ struct JSONReader: Sendable {
     }
 
     /// The members of an object. If two have the same name, the last one counts.
-    struct Object {
+    struct Object: Sendable {
         var members: [Member] = []
         /// The offset of its opening brace.
         var start: Int
@@ -34,13 +34,13 @@ struct JSONReader: Sendable {
         }
     }
 
-    struct Member {
+    struct Member: Sendable {
         var name: String
         var value: Value
     }
 
     /// A fault and its position.
-    struct Fault: Error {
+    package struct Fault: Error {
         let reason: String
         let offset: Int
     }
@@ -48,13 +48,20 @@ struct JSONReader: Sendable {
     /// The maximum depth of nesting. No list is deeper, and deeper documents could exhaust the stack.
     static let maxDepth = 32
 
+    /// The maximum number of values in one value. An entry with 100,000 addresses has fewer, and a document of numbers would
+    /// take 30 times its size.
+    static let maxValues = 500_000
+
     /// The maximum number of bytes behind `index` that a decision depends on.
     static let lookahead = 16
 
     private(set) var bytes: [UInt8]
     private(set) var index = 0
+    /// The number of values in the present outermost one.
+    private var values = 0
 
-    init(_ bytes: [UInt8]) {
+    /// Creates a reader of a whole document.
+    package init(_ bytes: [UInt8]) {
         self.bytes = bytes
         skipByteOrderMark()
     }
@@ -93,7 +100,7 @@ struct JSONReader: Sendable {
     mutating func goBack(to offset: Int) { index = offset }
 
     /// The first byte of the next value; nil at the end.
-    mutating func peek() -> UInt8? {
+    package mutating func peek() -> UInt8? {
         while index < bytes.count {
             switch bytes[index] {
             case 0x20, 0x09, 0x0a, 0x0d: index += 1
@@ -104,26 +111,28 @@ struct JSONReader: Sendable {
     }
 
     /// Reads `byte`, which must be next.
-    mutating func expect(_ byte: UInt8) throws(Fault) {
+    package mutating func expect(_ byte: UInt8) throws(Fault) {
         guard peek() == byte else { throw unexpected("'\(Character(Unicode.Scalar(byte)))'") }
         index += 1
     }
 
     /// Reads `byte` if it is next.
-    mutating func skip(_ byte: UInt8) -> Bool {
+    package mutating func skip(_ byte: UInt8) -> Bool {
         guard peek() == byte else { return false }
         index += 1
         return true
     }
 
     /// Checks that only white space follows.
-    mutating func expectEnd() throws(Fault) {
+    package mutating func expectEnd() throws(Fault) {
         if peek() != nil { throw unexpected("the end") }
     }
 
     /// Reads the next value.
     mutating func value(depth: Int = 0) throws(Fault) -> Value {
         guard depth <= Self.maxDepth else { throw fault("more than \(Self.maxDepth) arrays and objects in each other") }
+        values = depth == 0 ? 1 : values + 1
+        guard values <= Self.maxValues else { throw fault("more than \(Self.maxValues) values in one entry or member") }
         switch peek() {
         case UInt8(ascii: "{"): return .object(try object(depth))
         case UInt8(ascii: "["):
@@ -134,12 +143,36 @@ struct JSONReader: Sendable {
             try expect(UInt8(ascii: "]"))
             return .array(values)
         case UInt8(ascii: "\""): return .string(try string())
-        case UInt8(ascii: "t"): return try word("true", .bool(true))
-        case UInt8(ascii: "f"): return try word("false", .bool(false))
-        case UInt8(ascii: "n"): return try word("null", .null)
+        case UInt8(ascii: "t"):
+            try word("true")
+            return .bool(true)
+        case UInt8(ascii: "f"):
+            try word("false")
+            return .bool(false)
+        case UInt8(ascii: "n"):
+            try word("null")
+            return .null
         case let byte? where byte == UInt8(ascii: "-") || byte.isASCIIDigit: return .number(try number())
         default: throw unexpected("a value")
         }
+    }
+
+    /// Reads the next value if it is neither an array nor an object, and skips it otherwise.
+    ///
+    /// - Returns: nil for a skipped value.
+    mutating func scalar(depth: Int = 0) throws(Fault) -> Value? {
+        guard depth <= Self.maxDepth else { throw fault("more than \(Self.maxDepth) arrays and objects in each other") }
+        let isObject = peek() == UInt8(ascii: "{")
+        guard isObject || peek() == UInt8(ascii: "[") else { return try value() }
+        let end = isObject ? UInt8(ascii: "}") : UInt8(ascii: "]")
+        index += 1
+        if skip(end) { return nil }
+        repeat {
+            if isObject { _ = try memberName() }
+            _ = try scalar(depth: depth + 1)
+        } while skip(UInt8(ascii: ","))
+        try expect(end)
+        return nil
     }
 
     private mutating func object(_ depth: Int) throws(Fault) -> Object {
@@ -155,21 +188,22 @@ struct JSONReader: Sendable {
     }
 
     /// Reads a member's name and its colon.
-    mutating func memberName() throws(Fault) -> String {
+    package mutating func memberName() throws(Fault) -> String {
         guard peek() == UInt8(ascii: "\"") else { throw unexpected("a member's name in quotes") }
         let name = try string()
         try expect(UInt8(ascii: ":"))
         return name
     }
 
-    private mutating func word(_ text: StaticString, _ value: Value) throws(Fault) -> Value {
+    /// Reads a word, such as `null`, which must be next.
+    package mutating func word(_ text: StaticString) throws(Fault) {
         let isThere = text.withUTF8Buffer { bytes[index...].starts(with: $0) }
         guard isThere else { throw unexpected("a value") }
         index += text.utf8CodeUnitCount
-        return value
     }
 
-    private mutating func number() throws(Fault) -> String {
+    /// Reads a number, as it is written. Its first byte must be next.
+    package mutating func number() throws(Fault) -> String {
         let start = index
         if bytes[index] == UInt8(ascii: "-") { index += 1 }
         let isZero = index < bytes.count && bytes[index] == UInt8(ascii: "0")
@@ -196,7 +230,8 @@ struct JSONReader: Sendable {
         return index - start
     }
 
-    private mutating func string() throws(Fault) -> String {
+    /// Reads a text. Its opening quote must be next.
+    package mutating func string() throws(Fault) -> String {
         let start = index
         index += 1
         let first = index
@@ -261,7 +296,8 @@ struct JSONReader: Sendable {
         Fault(reason: reason, offset: offset ?? index)
     }
 
-    private func unexpected(_ wanted: String) -> Fault {
+    /// The fault of another byte, or of the end, where `wanted` should be.
+    package func unexpected(_ wanted: String) -> Fault {
         guard index < bytes.count else { return fault("the document ends where \(wanted) should be: it is not whole") }
         return fault("\(wanted) is expected here")
     }

@@ -11,14 +11,13 @@ protocol LineFormat: Sendable {
 
 /// Divides incoming portions of a list into lines and passes them to the parser of its form.
 ///
-/// A byte order mark is skipped. Lines end with LF or CRLF, in lists of URLs and in bags also with CR.
+/// A byte order mark is skipped. Lines end with LF, CRLF or CR.
 struct LineParser: Sendable {
     /// The maximum length of a line in bytes. A line of a lock file contains the digests of all pieces of a file.
     static let maxLine = 64 << 20
 
     private let form: Manifest.Form
     private var list: any LineFormat
-    private let endsAtCR: Bool
     /// The beginning of an incomplete line.
     private var carry: [UInt8] = []
     /// True if the last portion ended with CR. A following LF belongs to it.
@@ -28,7 +27,6 @@ struct LineParser: Sendable {
     init(_ form: Manifest.Form, _ list: any LineFormat) {
         self.form = form
         self.list = list
-        endsAtCR = form == .urls || form == .aria2 || form == .bagit
     }
 
     mutating func take(_ bytes: [UInt8]) throws(ManifestError) {
@@ -38,7 +36,7 @@ struct LineParser: Sendable {
         while index < bytes.count {
             let byte = bytes[index]
             index += 1
-            guard byte == 0x0a || (endsAtCR && byte == 0x0d) else { continue }
+            guard byte == 0x0a || byte == 0x0d else { continue }
             try emit(bytes[start..<index - 1])
             if byte == 0x0d {
                 if index == bytes.count { isAfterCR = true } else if bytes[index] == 0x0a { index += 1 }
@@ -67,7 +65,6 @@ struct LineParser: Sendable {
             carry = []
         }
         if line == 1, bytes.starts(with: [0xef, 0xbb, 0xbf]) { bytes = bytes.dropFirst(3) }
-        if !endsAtCR, bytes.last == 0x0d { bytes = bytes.dropLast() }
         try list.take(bytes, line)
     }
 }

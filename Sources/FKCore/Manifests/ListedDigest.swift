@@ -2,13 +2,20 @@ import FKMiddleware
 
 extension Checksum.Algorithm {
     /// The algorithms of lists, the weakest first. The checksums of stores are none of them.
-    private static let ofLists: [Self] = [.md5, .sha1, .gitBlob, .sha224, .sha256, .sha384, .sha512]
+    private static let ofLists: [Self] = [
+        .md5, .sha1, .gitBlob, .sha224, .sha256, .sha384, .blake2b, .sha512,
+    ]
 
     /// Reads a name such as `sha256`, `SHA-256`, `SHA2-256` or `sha_256`; nil for another one, and for `gitBlob`.
     package init?(listed name: String) {
         let plain = name.lowercased().filter { $0 != "-" && $0 != "_" }
         let word =
-            plain == "sha" ? "sha1" : plain.count == 7 && plain.hasPrefix("sha2") ? "sha" + plain.dropFirst(4) : plain
+            switch plain {
+            case "sha": "sha1"
+            case "blake2", "b2", "blake2b512": "blake2b"
+            case _ where plain.count == 7 && plain.hasPrefix("sha2"): "sha" + plain.dropFirst(4)
+            default: plain
+            }
         guard let match = Self.usual.first(where: { $0.plainName == word }) else { return nil }
         self = match
     }
@@ -29,19 +36,6 @@ extension Checksum {
     /// Returns nil if `hex` is not a digest of `algorithm`.
     package init?(listed algorithm: Algorithm, hex: some StringProtocol) {
         guard let digest = try? Checksum(algorithm, hex: String(hex)) else { return nil }
-        self = digest
-    }
-
-    /// Reads `ALG=HEX`, `ALG:HEX`, or `HEX`, whose length tells the algorithm.
-    init(text: String) throws(EntryFault) {
-        let parts = text.split(maxSplits: 1, omittingEmptySubsequences: false) { $0 == "=" || $0 == ":" }
-        let name = parts.count > 1 ? String(parts[0]) : nil
-        let hex = parts[parts.count - 1]
-        guard
-            let algorithm = name.map({ Algorithm(member: $0) ?? Algorithm(listed: $0) })
-                ?? Algorithm(digits: hex.utf8.count),
-            let digest = Checksum(listed: algorithm, hex: hex)
-        else { throw EntryFault("its 'checksum' is not ALG=HEX") }
         self = digest
     }
 

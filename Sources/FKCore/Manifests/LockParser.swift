@@ -14,7 +14,6 @@ struct LockParser: LineFormat {
     static let version: Int64 = 1
 
     private var collector: ManifestCollector
-    private var names = NameBook()
     private var hasHeader = false
 
     init(_ reading: Manifest.Reading) {
@@ -65,7 +64,7 @@ struct LockParser: LineFormat {
         collector.manifest.facts.barrel = object["barrel"]?.string
         collector.manifest.facts.origin = object["origin"]?.string
         collector.manifest.facts.commit = object["commit"]?.string
-        collector.manifest.facts.signedBy = object["signedBy"]?.string
+        collector.manifest.facts.claimedSigner = object["signedBy"]?.string
     }
 
     private mutating func member(_ object: JSONReader.Object, _ line: Int) throws(EntryFault) -> Manifest.Entry {
@@ -77,7 +76,6 @@ struct LockParser: LineFormat {
         entry.digests = try EntryFields.digests(object)
         entry.pieces = try EntryFields.pieces(object["pieces"], size: entry.size)
         guard !entry.sources.isEmpty else { throw EntryFault("'\(name)' has no 'url'") }
-        if let fault = names.add(name, line: line) { throw EntryFault("'\(name)': \(fault)") }
         return entry
     }
 }

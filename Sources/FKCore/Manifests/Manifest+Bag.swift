@@ -35,7 +35,7 @@ extension Manifest {
         let fetch = parts.first { $0.name == "fetch.txt" }?.manifest.entries ?? []
         // Since version 1.0 every manifest lists every file (section 2.1.3).
         try addSources(fetch, to: &merged, encodesPercent ? known.count : 1, &collector)
-        for entry in merged.entries where entry.line > 0 { try collector.add(entry) }
+        for entry in merged.entries where entry.line > 0 { try collector.append(entry) }
         return collector.manifest
     }
 

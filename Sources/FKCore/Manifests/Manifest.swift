@@ -8,9 +8,8 @@ import FKMiddleware
 /// for fault in manifest.faults { print("left out:", fault) }
 /// ```
 ///
-/// Parsing uses no network, file system or clock. No name in `entries` leaves the folder of the list
-/// (`ManifestName`), and every digest has the length of its algorithm. A list is a value and safe to use from any
-/// thread.
+/// Parsing uses no network, file system or clock. No name in `entries` leaves the folder of the list, and
+/// every digest has the length of its algorithm. A list is a value and safe to use from any thread.
 public struct Manifest: Sendable, Hashable {
     /// The format of the list.
     public var form: Form
@@ -24,6 +23,10 @@ public struct Manifest: Sendable, Hashable {
     public var faultCount: Int
     /// The number of unsupported sources and digests by kind: `ftp`, `rsync`, `torrent`, `hash tiger`.
     public var passedOver: [String: Int]
+    /// The line of the first of each kind of `passedOver`, where there is one.
+    package var passedOverLines: [String: Int] = [:]
+    /// The number of entries that say the same as an earlier one of their name. They are that entry.
+    package var repeatedCount = 0
     /// Names of unsupported options in aria2's form, each once, in the order of first use.
     public var ignoredOptions: [String]
 
@@ -39,41 +42,81 @@ public struct Manifest: Sendable, Hashable {
     }
 
     /// One file of a list.
+    ///
+    /// `name`, `sources`, `size`, `digests`, `pieces`, `signature` and `attributes` are facts about the file, which anybody may
+    /// state. `directory`, `headers` and `options` are orders to the program. Obey them only in a list that the user has chosen, and
+    /// not in one that a server sent (`Builder.init(_:in:takesOrders:)`).
     public struct Entry: Sendable, Hashable {
+        /// The facts about the file.
+        package var facts: FileFacts
+        /// The orders of the list's author.
+        package var orders: FileOrders
+
         /// The path of the file relative to its folder, with `/` between folders; nil if the list has only a URL.
-        public var name: String?
+        public var name: String? {
+            get { facts.name }
+            set { facts.name = newValue }
+        }
         /// The folder from the list, as written; relative paths stay relative. Nil for none.
-        public var directory: String?
+        public var directory: String? {
+            get { orders.directory }
+            set { orders.directory = newValue }
+        }
         /// The URLs of the file, best first. Empty if the list has none.
-        public var sources: [Source]
+        public var sources: [Source] {
+            get { facts.sources }
+            _modify { yield &facts.sources }
+        }
         /// The size in bytes; nil if unknown.
-        public var size: Int64?
+        public var size: Int64? {
+            get { facts.size }
+            set { facts.size = newValue }
+        }
         /// Digests of the whole file, at most one for each algorithm, strongest first.
-        public var digests: [Checksum]
+        public var digests: [Checksum] {
+            get { facts.digests }
+            _modify { yield &facts.digests }
+        }
         /// Digests of pieces, at most one set for each algorithm, strongest first.
-        public var pieces: [Pieces]
+        public var pieces: [Pieces] {
+            get { facts.pieces }
+            _modify { yield &facts.pieces }
+        }
         /// The detached signature, which is stored and not verified; nil for none.
-        public var signature: Signature?
+        public var signature: Signature? {
+            get { facts.signature }
+            set { facts.signature = newValue }
+        }
         /// Header fields to send with every request, in order.
-        public var headers: [HeaderField]
+        public var headers: [HeaderField] {
+            get { orders.headers }
+            _modify { yield &orders.headers }
+        }
         /// Options of aria2's form except `out`, `dir`, `checksum` and `header`, in order.
-        public var options: [Option]
+        public var options: [Option] {
+            get { orders.options }
+            _modify { yield &orders.options }
+        }
         /// Other information, such as `version`, `language` and `description` of a Metalink.
-        public var attributes: [String: String]
+        public var attributes: [String: String] {
+            get { facts.attributes }
+            _modify { yield &facts.attributes }
+        }
         /// The line at which the entry begins, from 1; 0 if it comes from no list.
-        public var line: Int
+        public var line: Int {
+            get { facts.line }
+            set { facts.line = newValue }
+        }
 
         /// Creates an entry. All other values are empty.
         public init(name: String? = nil, sources: [Source] = [], line: Int = 0) {
-            self.name = name
-            self.sources = sources
-            self.line = line
-            size = nil
-            digests = []
-            pieces = []
-            headers = []
-            options = []
-            attributes = [:]
+            self.init(FileFacts(name: name, sources: sources, line: line))
+        }
+
+        /// Creates an entry without orders.
+        public init(_ facts: FileFacts) {
+            self.facts = facts
+            orders = FileOrders()
         }
 
         /// The strongest digest with which a finished file can be verified; nil if there is none.
@@ -146,7 +189,7 @@ public struct Manifest: Sendable, Hashable {
 
     /// An option of aria2's form.
     public struct Option: Sendable, Hashable {
-        /// One of `Aria2Options.known`.
+        /// The name of an option that aria2 1.37 has.
         public var name: String
         /// The value as written, without surrounding blanks.
         public var value: String
@@ -167,8 +210,10 @@ public struct Manifest: Sendable, Hashable {
         public var origin: String?
         /// The commit that a repository is pinned to, or the version of a record.
         public var commit: String?
-        /// The signer of the list (`SignatureKey.verify`), as proven by `Manifest.verified` or as written in a lock file.
+        /// The signer of the list (`SignatureKey.verify`), as proven by `Manifest.verified`.
         public var signedBy: String?
+        /// The signer that a lock file names. It is a claim: the lock itself has no signature.
+        public var claimedSigner: String?
         /// The program that wrote it.
         public var generator: String?
         /// The date of the list, as written.

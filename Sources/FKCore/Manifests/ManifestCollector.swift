@@ -4,6 +4,7 @@ struct ManifestCollector: Sendable {
     let reading: Manifest.Reading
     private let skips: Bool
     private var count = 0
+    private var names = NameBook()
 
     /// The maximum number of stored faults. Further faults are only counted.
     static let maxFaults = 1_000
@@ -14,10 +15,37 @@ struct ManifestCollector: Sendable {
         skips = reading.skipsBadEntries(form)
     }
 
-    /// Adds an entry.
+    /// Adds an entry. An entry that says the same as an earlier one of its name is that entry; one that says something else is a
+    /// fault with both lines.
+    ///
+    /// - Parameter column: the column of the entry; 0 for the whole line.
+    /// - Returns: true if the entry was added.
+    /// - Throws: an error if there are more entries than allowed; the fault, if bad entries are not skipped.
+    @discardableResult mutating func add(_ entry: Manifest.Entry, column: Int = 0) throws(ManifestError) -> Bool {
+        if !reading.allowsTwins, let name = entry.name {
+            // A folder of the list's own is another one than that of the names.
+            let path = entry.directory.map { "\u{0}\($0)/\(name)" } ?? name
+            switch names.add(path, line: entry.line, content: entry.facts.contentHash) {
+            case .new: break
+            case .same:
+                try countOne(entry.line)
+                manifest.repeatedCount += 1
+                return false
+            case .conflict(let conflict):
+                try leaveOut(
+                    ManifestError(
+                        form: manifest.form, line: entry.line, column: column, "'\(name)': \(conflict.reason())"))
+                return false
+            }
+        }
+        try append(entry)
+        return true
+    }
+
+    /// Adds an entry whose name was compared with the others.
     ///
     /// - Throws: an error if there are more entries than allowed.
-    mutating func add(_ entry: Manifest.Entry) throws(ManifestError) {
+    mutating func append(_ entry: Manifest.Entry) throws(ManifestError) {
         try countOne(entry.line)
         manifest.entries.append(entry)
     }
@@ -44,11 +72,16 @@ struct ManifestCollector: Sendable {
         manifest.faultCount += part.faultCount - part.faults.count
         for fault in part.faults { note(fault) }
         for (kind, count) in part.passedOver { manifest.passedOver[kind, default: 0] += count }
+        manifest.passedOverLines.merge(part.passedOverLines) { $0 < $1 ? $0 : $1 }
     }
 
-    mutating func passOver(_ kind: String) {
+    /// Counts what is not supported, by kind.
+    ///
+    /// - Parameter line: its line; 0 if it has none.
+    mutating func passOver(_ kind: String, line: Int = 0) {
         // This limits the memory for a list with many different kinds.
         let kind = manifest.passedOver.count < 100 || manifest.passedOver[kind] != nil ? kind : "other"
+        if manifest.passedOver[kind] == nil, line > 0 { manifest.passedOverLines[kind] = line }
         manifest.passedOver[kind, default: 0] += 1
     }
 
@@ -57,12 +90,18 @@ struct ManifestCollector: Sendable {
         return manifest.entries
     }
 
+    /// True if nothing was added or left out so far.
+    var isEmpty: Bool { count == 0 }
+
     private mutating func note(_ fault: ManifestError) {
         manifest.faultCount += 1
         if manifest.faults.count < Self.maxFaults { manifest.faults.append(fault) }
     }
 
-    private mutating func countOne(_ line: Int) throws(ManifestError) {
+    /// Counts an entry that is kept elsewhere.
+    ///
+    /// - Throws: an error if there are more entries than allowed.
+    mutating func countOne(_ line: Int) throws(ManifestError) {
         count += 1
         guard count <= reading.maxEntries else {
             throw ManifestError(

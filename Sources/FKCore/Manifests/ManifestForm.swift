@@ -1,7 +1,9 @@
+import FKMiddleware
+
 extension Manifest {
     /// The formats of lists.
     public enum Form: String, Sendable, Hashable, CaseIterable {
-        /// One URL on each line.
+        /// One URL on each line; behind it the digest as a fragment, or the size and the digest.
         case urls
         /// URLs with indented options, as `aria2c -i` reads them.
         case aria2
@@ -9,11 +11,11 @@ extension Manifest {
         case metalink4 = "metalink"
         /// metalinker.org, version 3.
         case metalink3
-        /// Checksum lists of `sha256sum` and similar programs: GNU's format, and BSD's `--tag` format.
+        /// Checksum lists of `sha256sum` and similar programs: GNU's format, BSD's `--tag` format, and others.
         case checksums
         /// RFC 8493: the files `bagit.txt`, `manifest-ALG.txt` and `fetch.txt`.
         case bagit
-        /// The JSON export of a barrel.
+        /// The JSON export of a barrel, or an array of objects with addresses.
         case json
         /// The lock file of `fk`: one member on each line.
         case lock
@@ -21,10 +23,14 @@ extension Manifest {
         case csv
         /// An object with a URL on each line.
         case jsonLines = "jsonl"
-        /// JSON that describes a record's files: RO-Crate, Croissant, a link set, or an answer of Zenodo or Dataverse.
+        /// JSON that describes files: a release, RO-Crate, Croissant, a link set, an answer of Zenodo or Dataverse and others.
         case record
         /// A page of `/api/models/OWNER/REPO/tree/REV` of a Hugging Face hub.
         case hubTree = "hf"
+        /// A config file of curl with `url = …` and `output = …`.
+        case curl
+        /// A download script of ESGF, whose list of files is read.
+        case esgf
 
         /// The name for messages.
         public var title: String {
@@ -41,6 +47,8 @@ extension Manifest {
             case .jsonLines: "JSON Lines"
             case .record: "record"
             case .hubTree: "hub tree"
+            case .curl: "curl config"
+            case .esgf: "ESGF script"
             }
         }
 
@@ -48,83 +56,179 @@ extension Manifest {
         package var isDocument: Bool {
             switch self {
             case .metalink4, .metalink3, .json, .record, .hubTree: true
-            case .urls, .aria2, .checksums, .bagit, .lock, .csv, .jsonLines: false
+            case .urls, .aria2, .checksums, .bagit, .lock, .csv, .jsonLines, .curl, .esgf: false
             }
         }
 
         /// The default of `Reading.skipsBadEntries`. It is false for lists of URLs and checksums, where a
         /// bad line often means a list of another form.
-        package var leavesOutBadEntries: Bool { self != .urls && self != .aria2 && self != .checksums }
-
-        /// The number of bytes used to recognize a list: 64 KiB.
-        static let recognizedBytes = 64 << 10
+        package var leavesOutBadEntries: Bool {
+            self != .urls && self != .aria2 && self != .checksums && self != .curl
+        }
 
         /// Recognizes the format of a list by its content.
         ///
         /// - Parameters:
-        ///   - bytes: the beginning of the list; only the first 64 KiB are used.
+        ///   - bytes: the beginning of the list; only the first 64 KiB are used, and of JSON on one line the first MiB.
         ///   - fileName: the name of the list's file; it decides if the content is empty.
         /// - Returns: nil for any other content, such as another XML document or binary data.
         public static func recognize(_ bytes: [UInt8], fileName: String? = nil) -> Form? {
-            let head = Array(bytes.prefix(recognizedBytes))
-            let start = head.starts(with: [0xef, 0xbb, 0xbf]) ? 3 : 0
-            let text = head[start...].drop { $0 == 0x20 || ($0 >= 0x09 && $0 <= 0x0d) }
-            switch text.first {
-            case UInt8(ascii: "<"):
-                return conflict(text) ? .lock : MetalinkParser.form(of: head)
-            case UInt8(ascii: "["): return HubTreeParser.isTree(text) ? .hubTree : .json
-            case UInt8(ascii: "{"):
-                if LockParser.isLock(text) { return .lock }
-                return JSONLinesParser.isFirst(in: text) ? .jsonLines : RecordShape.isRecord(text) ? .record : .json
-            default: break
-            }
-            guard !isBinary(head) else { return nil }
-            return lines(head[start...], fileName)
+            try? Recognition.form(of: UTF16Text.plain(bytes), fileName: fileName, Reading()).get()
         }
+    }
+}
 
-        /// The form of the first line that is neither empty nor a comment.
-        private static func lines(_ text: ArraySlice<UInt8>, _ fileName: String?) -> Form? {
-            if text.starts(with: "BagIt-Version:".utf8) { return .bagit }
-            if ChecksumListParser.isSigned(text) { return .checksums }
-            let name = fileName.map { $0.split(separator: "/").last.map(String.init) ?? $0 }
-            for line in text.split(whereSeparator: { $0 == 0x0a || $0 == 0x0d }) {
-                guard let first = line.first(where: { $0 != 0x20 && $0 != 0x09 }), first != UInt8(ascii: "#") else {
-                    continue
-                }
-                if BagParser.isFetchLine(line) { return .bagit }
-                if TableParser.isHeader(line) || isTable(name, line) { return .csv }
-                guard ChecksumListParser.isLine(line) else { return .urls }
-                return name.flatMap(BagParser.algorithm) != nil ? .bagit : .checksums
+/// Recognizes the form of a list: a table of forms with the evidence for each, tried in order.
+struct Recognition {
+    /// The number of bytes used to recognize a list: 64 KiB.
+    static let usedBytes = 64 << 10
+    /// The number of bytes used for JSON whose first line is longer: 1 MiB.
+    static let usedBytesOfLine = 1 << 20
+
+    /// The beginning of a list.
+    private struct Head {
+        /// Without a byte order mark.
+        let bytes: ArraySlice<UInt8>
+        /// Without blanks in front.
+        let text: ArraySlice<UInt8>
+        /// The last part of the list's name.
+        let name: String?
+        /// The first line that is neither empty nor a comment.
+        let line: ArraySlice<UInt8>
+        let rules: ListRules
+
+        var first: UInt8? { text.first }
+        /// The first line without blanks around it.
+        var plainLine: String { String(decoding: line.prefix(4_096), as: UTF8.self).trimmingBlanks }
+        var isBagManifest: Bool { name.flatMap(BagParser.algorithm) != nil }
+    }
+
+    /// What the evidence of a row leads to.
+    private enum Verdict {
+        case form(Manifest.Form)
+        /// The document is no list; the reason says what it is.
+        case noList(String)
+    }
+
+    /// | order | evidence | form |
+    /// | --- | --- | --- |
+    /// | 1 | `<`, and the root element or the words of a merge conflict | Metalink, lock file |
+    /// | 2 | `[` with a hub's members; `[` | hub tree; JSON |
+    /// | 3 | `{` with `fk-lock`; a first line that is an object, and a second one; `{` | lock file; JSON Lines; JSON or a record |
+    /// | 4 | the first bytes of binary data | none |
+    /// | 5 | `BagIt-Version:`, a frame of OpenPGP, the words of ESGF's script | BagIt, checksum list, ESGF |
+    /// | 6 | the first line: of `fetch.txt`; with the names of columns; of curl; with a digest | BagIt, table, curl, checksum list |
+    /// | 7 | an address in the first line | URL list |
+    /// | 8 | the signs of other programs' lists (`ForeignList`) | none |
+    /// | 9 | a text | URL list, whose first line then says what is missing |
+    private static let table: [@Sendable (Head) -> Verdict?] = [
+        { head in
+            guard head.first == UInt8(ascii: "<") else { return nil }
+            if head.text.starts(with: "<<<<<<< ".utf8) { return .form(.lock) }
+            if head.text.starts(with: [0x3c, 0]) {
+                return .noList("the list is in UTF-16 without a byte order mark: save it as UTF-8")
             }
-            return name.flatMap(BagParser.algorithm) != nil ? .bagit : .urls
-        }
-
-        /// True for a table by its name. A line with a URL alone is of a list of URLs.
-        private static func isTable(_ name: String?, _ line: ArraySlice<UInt8>) -> Bool {
-            guard let name = name?.lowercased(), name.hasSuffix(".csv") || name.hasSuffix(".tsv") else { return false }
-            return !line.starts(with: "http".utf8) || line.contains { $0 == 0x09 || $0 == UInt8(ascii: ",") }
-        }
-
-        private static func conflict(_ text: ArraySlice<UInt8>) -> Bool { text.starts(with: "<<<<<<< ".utf8) }
-
-        /// True for gzip data, Parquet and data with zero bytes, which no text contains.
-        private static func isBinary(_ head: [UInt8]) -> Bool {
-            head.starts(with: [0x1f, 0x8b]) || head.starts(with: "PAR1".utf8) || head.contains(0)
-        }
-
-        static func fault(in bytes: [UInt8]) -> String {
-            if bytes.starts(with: [0x1f, 0x8b]) { return "the list is compressed with gzip: unpack it first" }
-            if bytes.starts(with: "PAR1".utf8) {
-                return "the list is a Parquet file, which is not read: convert it, for example with "
-                    + "duckdb -c \"COPY (FROM 'list.parquet') TO 'list.csv'\""
+            let form = MetalinkParser.form(of: Array(head.bytes))
+            return form.map { .form($0) }
+                ?? .noList(MetalinkParser.fault(in: Array(head.bytes)) ?? ForeignList.markup(head.text))
+        },
+        { head in
+            guard head.first == UInt8(ascii: "[") else { return nil }
+            // A table of TOML, or a section of an INI file.
+            let second = head.text.dropFirst().first { $0 != 0x20 && $0 != 0x09 && $0 != 0x0a && $0 != 0x0d }
+            guard second.map({ $0.isASCIILetter || $0 == UInt8(ascii: "[") }) != true else { return nil }
+            return .form(HubTreeParser.isTree(head.text) ? .hubTree : .json)
+        },
+        { head in
+            guard head.first == UInt8(ascii: "{") else { return nil }
+            if LockParser.isLock(head.text) { return .form(.lock) }
+            if JSONLinesParser.isFirst(in: head.text, head.rules) { return .form(.jsonLines) }
+            return .form(isRecord(head.text) ? .record : .json)
+        },
+        { ForeignList.binary(Array($0.bytes)).map { .noList($0) } },
+        { head in
+            if head.bytes.starts(with: "BagIt-Version:".utf8) { return .form(.bagit) }
+            if ChecksumListParser.isSigned(head.bytes) { return .form(.checksums) }
+            return ESGFParser.isScript(head.bytes) ? .form(.esgf) : nil
+        },
+        { head in
+            guard !head.line.isEmpty else { return head.isBagManifest ? .form(.bagit) : nil }
+            if BagParser.isFetchLine(head.line) { return .form(.bagit) }
+            if TableParser.isHeader(head.line, head.rules) || isTable(head.name, head.line) { return .form(.csv) }
+            if CurlConfigParser.isLine(head.line) { return .form(.curl) }
+            guard ChecksumListParser.isLine(head.line) else { return nil }
+            return .form(head.isBagManifest ? .bagit : .checksums)
+        },
+        { head in
+            let line = head.plainLine
+            guard line.isEmpty || line == "@EXPLICIT" || line.prefix(while: { $0 != " " && $0 != "\t" }).contains("://")
+            else {
+                return nil
             }
-            if bytes.starts(with: [0xff, 0xfe]) || bytes.starts(with: [0xfe, 0xff]) || bytes.starts(with: [0x3c, 0]) {
-                return "the list is in UTF-16: save it as UTF-8"
+            return .form(.urls)
+        },
+        { head in
+            ForeignList.text(head.bytes, line: head.plainLine, fileName: head.name).map { .noList($0) }
+        },
+        { _ in .form(.urls) },
+    ]
+
+    /// Recognizes a form.
+    ///
+    /// - Parameter bytes: the beginning of the list in UTF-8.
+    /// - Returns: the form, or the reason why there is none.
+    static func form(
+        of bytes: [UInt8], fileName: String?, _ reading: Manifest.Reading
+    ) -> Result<Manifest.Form, ManifestError> {
+        let isLong = needsMore(bytes.prefix(usedBytes))
+        let head = bytes.prefix(isLong ? usedBytesOfLine : usedBytes)
+        let start = head.starts(with: [0xef, 0xbb, 0xbf]) ? 3 : 0
+        let body = head[start...]
+        let name = fileName.map { $0.split(separator: "/").last.map(String.init) ?? $0 }
+        let found = Head(
+            bytes: body, text: body.drop { $0 == 0x20 || ($0 >= 0x09 && $0 <= 0x0d) }, name: name,
+            line: firstLine(body),
+            rules: ListRules(reading))
+        for row in table {
+            switch row(found) {
+            case .form(let form): return .success(form)
+            case .noList(let reason): return .failure(ManifestError(form: nil, reason))
+            case nil: continue
             }
-            if bytes.first == UInt8(ascii: "<") || bytes.dropFirst(3).first == UInt8(ascii: "<") {
-                return "the document is no Metalink: its root element is another one"
-            }
-            return "the form of the list is not recognised: it is no text, Metalink or JSON"
         }
+        return .success(.urls)
+    }
+
+    /// True for the beginning of JSON whose first line is not whole: it may be a line of JSON Lines or a document.
+    static func needsMore(_ head: ArraySlice<UInt8>) -> Bool {
+        head.first { $0 != 0x20 && $0 != 0x09 } == UInt8(ascii: "{") && !head.contains { $0 == 0x0a || $0 == 0x0d }
+    }
+
+    private static func firstLine(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        var rest = text
+        while !rest.isEmpty {
+            let line = rest.prefix { $0 != 0x0a && $0 != 0x0d }
+            if let first = line.first(where: { $0 != 0x20 && $0 != 0x09 }), first != UInt8(ascii: "#") { return line }
+            rest = rest[line.endIndex...].dropFirst()
+        }
+        return []
+    }
+
+    /// True for a table by its name. A line with a URL alone is of a list of URLs.
+    private static func isTable(_ name: String?, _ line: ArraySlice<UInt8>) -> Bool {
+        guard let name = name?.lowercased(), name.hasSuffix(".csv") || name.hasSuffix(".tsv") else { return false }
+        return !line.starts(with: "http".utf8) || line.contains { $0 == 0x09 || $0 == UInt8(ascii: ",") }
+    }
+
+    /// True if an object has an array of a record's name near its beginning. Later ones are found as the document is read.
+    private static func isRecord(_ text: ArraySlice<UInt8>) -> Bool {
+        var reader = JSONReader(Array(text))
+        guard (try? reader.expect(UInt8(ascii: "{"))) != nil else { return false }
+        repeat {
+            guard let name = try? reader.memberName() else { return false }
+            if name != "members", JSONFiles.listNames.contains(name), reader.peek() == UInt8(ascii: "[") { return true }
+            guard (try? reader.value()) != nil else { return false }
+        } while reader.skip(UInt8(ascii: ","))
+        return false
     }
 }

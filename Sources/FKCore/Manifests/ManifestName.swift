@@ -8,6 +8,7 @@ package enum ManifestName {
 
     /// The fault of a name; nil for a valid one.
     package static func fault(in name: String) -> String? {
+        if isUsual(name) { return nil }
         if name.isEmpty { return "the name is empty" }
         let bytes = name.utf8
         if bytes.contains(0) { return "its name holds a zero byte" }
@@ -35,9 +36,39 @@ package enum ManifestName {
 
     /// The name without `.` parts and doubled slashes, so that all names of one file are equal.
     package static func plain(_ name: String) -> String {
+        if isUsual(name) { return name }
         let all = name.utf8.split(separator: slash, omittingEmptySubsequences: false)
         guard all.contains(where: { $0.isEmpty || $0.elementsEqual(".".utf8) }) else { return name }
         return parts(of: name).joined(separator: "/")
+    }
+
+    /// True for a name of letters, digits, `-`, `_`, blanks and dots, with parts that are neither empty nor begin with a dot. It is a fast
+    /// path, because a list may have a million names.
+    private static func isUsual(_ name: String) -> Bool {
+        var name = name
+        return name.withUTF8 { bytes in
+            guard bytes.count <= 255 else { return false }
+            var isStart = true
+            for byte in bytes {
+                switch byte {
+                case slash, UInt8(ascii: "."):
+                    if isStart { return false }
+                    isStart = byte == slash
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"), 0x20:
+                    isStart = false
+                default: return false
+                }
+            }
+            return !isStart && !hasOwnEnding(bytes)
+        }
+    }
+
+    private static func hasOwnEnding(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+        let last = bytes[((bytes.lastIndex(of: slash) ?? -1) + 1)...]
+        // They have `.fk` in them.
+        guard last.contains(UInt8(ascii: "k")) else { return false }
+        return FileNameRules.isOwn(String(decoding: last, as: UTF8.self))
     }
 
     private static func parts(of name: String) -> [String] {

@@ -8,6 +8,11 @@ extension Manifest {
         public var baseURL: String?
         /// The repository of a hub's tree, from which its files are fetched; nil for none. The default is nil.
         public var hub: Hub?
+        /// The columns of a table, or members of objects, that have the fields of a file. They replace those that are known by name. The
+        /// default is none.
+        public var columns: [Column] = []
+        /// The URL of each row, with the names of columns in braces: `https://host/{id}`. Nil, the default, reads the row's address.
+        public var urlTemplate: String?
         /// True skips bad entries and reports them in `faults`. False throws the first one. Nil, the default, skips
         /// them in Metalink, bags, tables, JSON, lock files and hub trees, and throws for lists of
         /// URLs and checksums.
@@ -18,11 +23,31 @@ extension Manifest {
         /// The maximum number of entries, including bad ones. The default is 10,000,000.
         public var maxEntries = 10_000_000
 
+        /// True if entries may share a name, because the files are renamed. The default is false: such entries are faults.
+        package var allowsTwins = false
+
         /// Creates the default settings.
         public init() {}
 
         var limit: Int { maxBytes ?? 1 << 30 }
         func skipsBadEntries(_ form: Form) -> Bool { skipsBadEntries ?? form.leavesOutBadEntries }
+    }
+
+    /// A column of a table, or a member of an object, with a field of the file.
+    public struct Column: Sendable, Hashable {
+        let field: ListField
+        /// The name in the header. An exact match has precedence over one in the other case.
+        public let name: String
+
+        /// Creates a column.
+        ///
+        /// - Parameter field: `url`, `mirror`, `path`, `name`, `folder`, `size`, `checksum`, or an algorithm such as `sha256`.
+        /// - Returns: nil for another field, and for an empty name.
+        public init?(_ field: String, name: String) {
+            guard let field = ListField(option: field), !name.isEmpty else { return nil }
+            self.field = field
+            self.name = name
+        }
     }
 
     /// A repository of a hub.
@@ -92,13 +117,14 @@ public struct ManifestReader: Sendable {
     /// The bytes received before the form was known.
     private var kept: [UInt8] = []
     private var count = 0
+    private var encoding = UTF16Text()
     private var lines: LineParser?
     private var document: (any DocumentFormat)?
 
     /// Creates a reader.
     ///
     /// - Parameters:
-    ///   - form: the format; nil recognizes it by the first 64 KiB.
+    ///   - form: the format; nil recognizes it by its beginning.
     ///   - fileName: the name of the list's file, which some formats need.
     public init(_ form: Manifest.Form? = nil, fileName: String? = nil, _ reading: Manifest.Reading = Manifest.Reading())
     {
@@ -113,14 +139,19 @@ public struct ManifestReader: Sendable {
     /// - Throws: `ManifestError`; the reader is unusable afterwards.
     public mutating func take(_ bytes: [UInt8]) throws(ManifestError) {
         count += bytes.count
+        try takeText(encoding.take(bytes))
+    }
+
+    private mutating func takeText(_ bytes: [UInt8]) throws(ManifestError) {
         if form == nil {
             keep(bytes)
-            guard kept.count >= Manifest.Form.recognizedBytes else { return }
+            guard kept.count >= Recognition.usedBytes else { return }
+            if kept.count < Recognition.usedBytesOfLine, Recognition.needsMore(kept[...]) { return }
             try recognize()
             return try checkSize()
         }
         try checkSize()
-        try parse(bytes)
+        if !bytes.isEmpty { try parse(bytes) }
     }
 
     /// Removes and returns the complete entries. The last entry of a list of lines stays, because later lines may belong
@@ -135,9 +166,27 @@ public struct ManifestReader: Sendable {
     /// - Returns: the list without the entries that `takeEntries()` has returned.
     /// - Throws: `ManifestError`, as `init(parsing:)`.
     public mutating func finish() throws(ManifestError) -> Manifest {
+        var manifest = try end()
+        while true {
+            let entries = takeEntries()
+            if entries.isEmpty { return manifest }
+            manifest.entries += entries
+        }
+    }
+
+    /// Ends the list. `takeEntries()` returns the entries that are not in the result, in portions: a list whose entries are known at its
+    /// end alone then needs little memory.
+    ///
+    /// - Throws: as `finish()`.
+    package mutating func end() throws(ManifestError) -> Manifest {
+        let last = encoding.finish()
+        if !last.isEmpty { try takeText(last) }
         if form == nil { try recognize() }
         try checkSize()
-        return if lines != nil { try lines!.finish() } else { try document!.finish() }
+        let manifest = if lines != nil { try lines!.finish() } else { try document!.finish() }
+        // The result has them.
+        if !manifest.entries.isEmpty { _ = takeEntries() }
+        return manifest
     }
 
     private mutating func parse(_ bytes: [UInt8]) throws(ManifestError) {
@@ -145,9 +194,7 @@ public struct ManifestReader: Sendable {
     }
 
     private mutating func recognize() throws(ManifestError) {
-        guard let found = Manifest.Form.recognize(kept, fileName: fileName) else {
-            throw ManifestError(form: nil, Manifest.Form.fault(in: kept))
-        }
+        let found = try Recognition.form(of: kept, fileName: fileName, reading).get()
         form = found
         begin(found)
         if document != nil { try checkSize() }
@@ -162,11 +209,12 @@ public struct ManifestReader: Sendable {
         case .checksums: lines = LineParser(form, ChecksumListParser(fileName, reading))
         case .bagit: lines = LineParser(form, BagParser(fileName, reading))
         case .csv: lines = LineParser(form, TableParser(reading))
+        case .curl: lines = LineParser(form, CurlConfigParser(reading))
+        case .esgf: lines = LineParser(form, ESGFParser(reading))
         case .jsonLines: lines = LineParser(form, JSONLinesParser(reading))
         case .lock: lines = LineParser(form, LockParser(reading))
         case .metalink4, .metalink3: document = MetalinkParser(reading)
-        case .record: document = RecordParser(reading)
-        case .json: document = JSONListParser(reading)
+        case .record, .json: document = JSONDocument(form, reading)
         case .hubTree: document = HubTreeParser(reading)
         }
     }

@@ -142,8 +142,8 @@ enum SumsWriter {
         let isEscaped = name.utf8.contains { $0 == UInt8(ascii: "\\") || $0 == 0x0a || $0 == 0x0d }
         if isEscaped { bytes.append(UInt8(ascii: "\\")) }
         bytes += digest.hex.utf8
-        // sha256sum reads a single `-` as standard input.
-        bytes += name.isExactly("-") ? "  ./".utf8 : "  ".utf8
+        // sha256sum reads a single `-` as standard input, and more than two blanks stand before a size in other lists.
+        bytes += name.isExactly("-") || name.utf8.first == 0x20 || name.utf8.first == 0x09 ? "  ./".utf8 : "  ".utf8
         for byte in name.utf8 {
             switch byte {
             case UInt8(ascii: "\\"): bytes += "\\\\".utf8

@@ -7,12 +7,15 @@ import FKMiddleware
 struct MetalinkParser: DocumentFormat {
     static let namespace4 = "urn:ietf:params:xml:ns:metalink"
     static let namespace3 = "http://www.metalinker.org/"
+    /// The namespaces of version 3 and 4 as some programs write them.
+    private static let namespaces3: Set<String> = [
+        namespace3, "https://www.metalinker.org/", "http://www.metalinker.org", "http://metalinker.org/",
+    ]
 
     private var reader = XMLReader()
     private var places = TextPlaces()
     private var collector: ManifestCollector
     private let base: BaseURL?
-    private var names = NameBook()
     private var namespace = ""
     /// The open elements, the root first, each with its text so far.
     private var open: [(node: Node, text: String)] = []
@@ -68,10 +71,27 @@ struct MetalinkParser: DocumentFormat {
         guard root.name == "metalink" else { return nil }
         switch root.namespace {
         case namespace4: return .metalink4
-        case namespace3: return .metalink3
-        case "": return root["version"]?.hasPrefix("3") == true ? .metalink3 : nil
+        case _ where namespaces3.contains(root.namespace): return .metalink3
+        // Version 4 has no attribute `version`, and files below its root.
+        case "": return root["version"]?.hasPrefix("3") == true ? .metalink3 : .metalink4
         default: return nil
         }
+    }
+
+    /// What is wrong with a Metalink of another namespace; nil for another document.
+    static func fault(in head: [UInt8]) -> String? {
+        var reader = XMLReader(head)
+        while let event = try? reader.next() {
+            switch event {
+            case .start(let root):
+                guard root.name == "metalink" else { return nil }
+                return
+                    "the Metalink has the namespace '\(root.namespace)': version 4 has \(namespace4), and version 3 \(namespace3)"
+            case .done, .more: return nil
+            case .end, .text: continue
+            }
+        }
+        return nil
     }
 
     init(_ reading: Manifest.Reading, maxEntry: Int = Manifest.Reading.maxDocumentEntry) {
@@ -219,11 +239,11 @@ struct MetalinkParser: DocumentFormat {
     private mutating func endFile() throws(ManifestError) {
         guard var done = file else { return }
         file = nil
-        if done.fault == nil, let fault = names.add(done.entry.name ?? "", line: done.entry.line) {
-            done.refuse(fault, at: done.start)
-        }
         done.finish()
-        guard let wrong = done.fault else { return try collector.add(done.entry) }
+        guard let wrong = done.fault else {
+            try collector.add(done.entry, column: done.start.column)
+            return
+        }
         try collector.leaveOut(fault("'\(done.shownName)': \(wrong.reason)", at: wrong.place))
     }
 

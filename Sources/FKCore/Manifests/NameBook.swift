@@ -1,30 +1,57 @@
 /// The names of a list so far. Two entries must not use one file.
 ///
-/// It has 96 random bits of each name and each folder, and not the text, because a million names would take 100 MB: 16
-/// bytes a slot, in a table that is at most three quarters full. Among ten million names, two that differ have the same
-/// bits with a probability of 1 to 10^15.
-struct NameBook: Sendable {
-    /// The 96 bits of a path.
+/// It has 64 random bits of each name and each folder, and not the text, because a million names would take 100 MB: 16
+/// bytes a slot, in a table that is at most three quarters full. Among a million names, two that differ have the same
+/// bits with a probability of 1 to 10^7; the second one is then refused.
+package struct NameBook: Sendable {
+    /// The result of an addition.
+    package enum Addition: Equatable {
+        /// The name is new.
+        case new
+        /// An earlier entry has the same name and says the same about the file.
+        case same
+        /// An earlier entry uses the file for something else.
+        case conflict(Conflict)
+    }
+
+    /// What an earlier entry uses a file for.
+    package struct Conflict: Equatable {
+        /// A file of the same name, a folder where a file is, or a file where a folder is needed.
+        package enum Kind { case hasName, needsFolder, isFile }
+
+        package let kind: Kind
+        /// The number that the earlier entry was given as its line.
+        package let line: Int
+
+        /// The reason.
+        ///
+        /// - Parameter line: the line for the message; nil, the default, is that of the entry.
+        package func reason(line: Int? = nil) -> String {
+            switch kind {
+            case .hasName: "line \(line ?? self.line) has the same name"
+            case .needsFolder: "line \(line ?? self.line) needs a folder of this name"
+            case .isFile: "line \(line ?? self.line) is a file where this name needs a folder"
+            }
+        }
+    }
+
+    /// The bits of a path.
     private struct Key: Sendable, Equatable {
-        let first: UInt64
-        let second: UInt32
+        let bits: UInt64
 
         init(_ bytes: UnsafeRawBufferPointer) {
             // The hasher has a random key in each process, so that no list can be made to have equal keys.
             var hasher = Hasher()
             hasher.combine(bytes: bytes)
-            var other = hasher
-            hasher.combine(0 as UInt8)
-            other.combine(1 as UInt8)
-            first = UInt64(bitPattern: Int64(hasher.finalize()))
-            second = UInt32(truncatingIfNeeded: other.finalize())
+            bits = UInt64(bitPattern: Int64(hasher.finalize()))
         }
     }
 
     /// A path of the list.
     private struct Slot: Sendable {
-        var first: UInt64 = 0
-        var second: UInt32 = 0
+        var bits: UInt64 = 0
+        /// The hash of the entry's other facts; 0 for none.
+        var content: UInt32 = 0
         /// Zero in an empty slot; otherwise the line, and two bits: it is used, it is a folder.
         var mark: UInt32 = 0
 
@@ -33,9 +60,9 @@ struct NameBook: Sendable {
 
         init() {}
 
-        init(_ key: Key, line: Int, isFolder: Bool) {
-            first = key.first
-            second = key.second
+        init(_ key: Key, line: Int, isFolder: Bool, content: UInt32 = 0) {
+            bits = key.bits
+            self.content = content
             // Lines are for messages only.
             mark = UInt32(min(line, 1 << 30 - 1)) << 2 | (isFolder ? 2 : 0) | 1
         }
@@ -46,6 +73,9 @@ struct NameBook: Sendable {
     private var count = 0
     /// The size of the table.
     var bytes: Int { slots.count * MemoryLayout<Slot>.stride }
+
+    /// Creates an empty table.
+    package init() {}
 
     /// The position of an equal name; nil for a new one.
     subscript(name: String) -> Int? {
@@ -61,15 +91,25 @@ struct NameBook: Sendable {
     ///   - line: its line in the list.
     /// - Returns: the reason why it conflicts with an earlier name; nil if it does not.
     mutating func add(_ name: String, line: Int) -> String? {
-        var name = name
-        return name.withUTF8 { add(UnsafeRawBufferPointer($0), line) }
+        if case .conflict(let conflict) = add(name, line: line, content: 0) { conflict.reason() } else { nil }
     }
 
-    private mutating func add(_ name: UnsafeRawBufferPointer, _ line: Int) -> String? {
+    /// Registers a name with what its entry says about the file.
+    ///
+    /// - Parameters:
+    ///   - line: its number.
+    ///   - content: `Manifest.FileFacts.contentHash`; 0 is equal to nothing.
+    package mutating func add(_ name: String, line: Int, content: UInt32) -> Addition {
+        var name = name
+        return name.withUTF8 { add(UnsafeRawBufferPointer($0), line, content) }
+    }
+
+    private mutating func add(_ name: UnsafeRawBufferPointer, _ line: Int, _ content: UInt32) -> Addition {
         let key = Key(name)
         if let other = find(key) {
-            return other.isFolder
-                ? "line \(other.line) needs a folder of this name" : "line \(other.line) has the same name"
+            if other.isFolder { return .conflict(Conflict(kind: .needsFolder, line: other.line)) }
+            return content != 0 && content == other.content
+                ? .same : .conflict(Conflict(kind: .hasName, line: other.line))
         }
         var folder = name
         var parents: [Key] = []
@@ -77,21 +117,23 @@ struct NameBook: Sendable {
             folder = UnsafeRawBufferPointer(rebasing: folder[..<slash])
             let parent = Key(folder)
             if let other = find(parent) {
-                guard other.isFolder else { return "line \(other.line) is a file where this name needs a folder" }
+                guard other.isFolder else {
+                    return .conflict(Conflict(kind: .isFile, line: other.line))
+                }
                 break
             }
             parents.append(parent)
         }
-        insert(Slot(key, line: line, isFolder: false))
+        insert(Slot(key, line: line, isFolder: false, content: content))
         for parent in parents { insert(Slot(parent, line: line, isFolder: true)) }
-        return nil
+        return .new
     }
 
     private func find(_ key: Key) -> Slot? {
         guard !slots.isEmpty else { return nil }
-        var index = Int(truncatingIfNeeded: key.first) & (slots.count - 1)
+        var index = Int(truncatingIfNeeded: key.bits) & (slots.count - 1)
         while slots[index].mark != 0 {
-            if slots[index].first == key.first, slots[index].second == key.second { return slots[index] }
+            if slots[index].bits == key.bits { return slots[index] }
             index = (index + 1) & (slots.count - 1)
         }
         return nil
@@ -108,7 +150,7 @@ struct NameBook: Sendable {
     }
 
     private mutating func place(_ slot: Slot) {
-        var index = Int(truncatingIfNeeded: slot.first) & (slots.count - 1)
+        var index = Int(truncatingIfNeeded: slot.bits) & (slots.count - 1)
         while slots[index].mark != 0 { index = (index + 1) & (slots.count - 1) }
         slots[index] = slot
     }

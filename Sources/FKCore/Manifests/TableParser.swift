@@ -7,8 +7,9 @@ import FKMiddleware
 /// https://h/a.jpg,cats/a.jpg,12,2cf2…,"a ""cat"", asleep"
 /// ```
 ///
-/// `ListColumn` has the names of columns. Others are not kept. A field in quotes may have line ends, which are read as
-/// LF.
+/// `ListField` has the names of columns. Others are not kept. A field in quotes may have line ends, which are read as
+/// LF. Where tabs separate the fields, a quote is a letter unless the header has one. Blanks around a field are no part of it. A row
+/// that repeats the header, as joined tables have it, is skipped.
 struct TableParser: LineFormat {
     /// The maximum length of a row with quotes around line ends: 1 MiB. A quote without an end would hold the list.
     static let maxRow = 1 << 20
@@ -23,14 +24,34 @@ struct TableParser: LineFormat {
         var line: Int
         var column: Int
         var isKept: Bool
+        var isQuoted = false
+
+        /// The bytes, without the blanks around them if they are not in quotes.
+        var value: ArraySlice<UInt8> {
+            guard !isQuoted else { return bytes[...] }
+            var value = bytes[...].drop { $0 == 0x20 }
+            while value.last == 0x20 || value.last == 0x0d { value = value.dropLast() }
+            return value
+        }
     }
 
     private var collector: ManifestCollector
-    private let base: BaseURL?
+    private let rules: ListRules
     private let skipsMalformed: Bool
     private var separator: UInt8 = 0
-    /// The meanings of the columns; empty before the header.
-    private var columns: [ListColumn?] = []
+    private var hasQuotes = true
+    /// A column: its name, its meaning, and whether its values are kept.
+    private struct Column: Sendable {
+        var name: String
+        var field: ListField?
+        var isInTemplate: Bool
+        var isKept: Bool { field != nil || isInTemplate }
+    }
+
+    /// The columns; empty before the header.
+    private var columns: [Column] = []
+    /// The first column that is kept, with which a repeated header begins.
+    private var firstKept = 0
     private var place = Place.start
     private var field = Field(number: 0, line: 1, column: 1, isKept: true)
     private var fields: [Field] = []
@@ -40,17 +61,27 @@ struct TableParser: LineFormat {
 
     init(_ reading: Manifest.Reading) {
         collector = ManifestCollector(.csv, reading)
-        base = reading.baseURL.map(BaseURL.init)
+        rules = ListRules(reading)
         skipsMalformed = reading.skipsBadEntries == true
     }
 
-    /// True for a header: it has a column of URLs.
-    static func isHeader(_ line: ArraySlice<UInt8>) -> Bool {
+    /// True for a header: it has a column of URLs, or several columns that say something about files.
+    static func isHeader(_ line: ArraySlice<UInt8>, _ rules: ListRules) -> Bool {
+        guard line.count < 65_536 else { return false }
+        // The owner says that it is a table.
+        if !rules.columns.isEmpty { return true }
         let separator = separator(of: line)
-        return line.count < 65_536
-            && line.split(separator: separator).contains { cell in
-                ListColumn(String(decoding: cell.filter { $0 != quote }, as: UTF8.self)) == .url
-            }
+        let names = line.split(separator: separator).map { cell in
+            String(decoding: cell.filter { $0 != quote }, as: UTF8.self).trimmingBlanks
+        }
+        let fields = names.map { rules.field(of: $0) }
+        if fields.contains(where: { $0?.isAddress == true }) { return true }
+        if let template = rules.template, template.names.allSatisfy({ name in names.contains { $0.isExactly(name) } }) {
+            return true
+        }
+        let known = Set(fields.compactMap(\.self))
+        return separator != 0 && known.count >= 2
+            && known.contains { if case .digest = $0 { true } else { $0 == .size } }
     }
 
     /// The separator of a header: its first tab, comma or semicolon. 0 for a header of one column, because no text contains
@@ -71,6 +102,7 @@ struct TableParser: LineFormat {
             if columns.isEmpty {
                 if first == UInt8(ascii: "#") { return }
                 separator = Self.separator(of: bytes)
+                hasQuotes = separator != 0x09 || bytes.contains(Self.quote)
             }
             rowBytes = bytes.count
             rowLine = line
@@ -99,7 +131,12 @@ struct TableParser: LineFormat {
     /// Reads a byte of a row. Returns false if the byte is not allowed at this place.
     private mutating func read(_ byte: UInt8, _ line: Int, _ column: Int) -> Bool {
         switch (place, byte) {
-        case (.start, Self.quote): place = .quoted
+        case (.start, Self.quote) where hasQuotes:
+            place = .quoted
+            field.isQuoted = true
+            field.bytes = []
+        // Blanks in front of a quote.
+        case (.start, 0x20) where hasQuotes && separator != 0x20: if field.isKept { field.bytes.append(byte) }
         case (.quoted, Self.quote): place = .closed
         case (.quoted, _): if field.isKept { field.bytes.append(byte) }
         case (.closed, Self.quote):
@@ -117,7 +154,7 @@ struct TableParser: LineFormat {
     }
 
     private mutating func begin(_ number: Int, _ line: Int, _ column: Int) {
-        let isKept = columns.isEmpty || number < columns.count && columns[number] != nil
+        let isKept = columns.isEmpty || number < columns.count && columns[number].isKept
         field = Field(number: number, line: line, column: column, isKept: isKept)
         place = .start
     }
@@ -129,6 +166,7 @@ struct TableParser: LineFormat {
 
     private mutating func endRow() throws(ManifestError) {
         guard !columns.isEmpty else { return try readHeader() }
+        if isHeaderAgain { return }
         var at = field
         let entry: Manifest.Entry
         do throws(EntryFault) {
@@ -136,36 +174,79 @@ struct TableParser: LineFormat {
                 throw EntryFault(
                     "the row has \(Plural.count(field.number + 1, "field")), and the header has \(columns.count)")
             }
-            var row = ListRow(rowLine, base: base)
+            var row = ListRow(rowLine, rules)
             for field in fields {
                 at = field
-                guard let column = columns[field.number] else { continue }
-                guard let text = String(validating: field.bytes, as: UTF8.self) else {
+                let column = columns[field.number]
+                guard let text = String(validating: field.value, as: UTF8.self) else {
                     throw EntryFault("the field is not UTF-8 text")
                 }
-                try row.take(column, text)
+                if column.isInTemplate { row.take(value: text, of: column.name) }
+                if let meaning = column.field { try row.take(meaning, text, of: column.name) }
             }
             at = fields.first ?? field
             entry = try row.finished()
+            for kind in row.notUnderstood { collector.passOver(kind, line: rowLine) }
         } catch {
+            // Names are checked when all parts of the path are known.
+            if error.reason.contains("': its name "),
+                let name = fields.last(where: { columns[$0.number].field?.isName == true })
+            {
+                at = name
+            }
             return try collector.leaveOut(fault(error.reason, at.line, at.column))
         }
         try collector.add(entry)
     }
 
+    /// True for a row whose kept fields are the names of their columns.
+    private var isHeaderAgain: Bool {
+        guard let first = fields.first, first.number == firstKept, field.number + 1 == columns.count else {
+            return false
+        }
+        return fields.allSatisfy {
+            String(decoding: $0.value, as: UTF8.self).trimmingBlanks.isExactly(columns[$0.number].name)
+        }
+    }
+
     private mutating func readHeader() throws(ManifestError) {
         for field in fields {
-            let column = ListColumn(String(decoding: field.bytes, as: UTF8.self))
-            if let column, column != .url, columns.contains(column) {
+            let name = String(decoding: field.value, as: UTF8.self).trimmingBlanks
+            let meaning = rules.field(of: name)
+            if let meaning, Self.isSingle(meaning), columns.contains(where: { $0.field == meaning }) {
                 throw fault("two columns of the header have one meaning", field.line, field.column)
             }
-            columns.append(column)
+            let isInTemplate = rules.template?.names.contains { $0.isExactly(name) } ?? false
+            columns.append(Column(name: name, field: meaning, isInTemplate: isInTemplate))
         }
-        guard columns.contains(.url) else {
-            let names = fields.prefix(10).map { "'\(String(decoding: $0.bytes.prefix(40), as: UTF8.self))'" }
+        firstKept = columns.firstIndex(where: \.isKept) ?? 0
+        for name in rules.template?.names ?? [] where !columns.contains(where: { $0.name.isExactly(name) }) {
+            throw fault("the header has no column '\(name)' of the URL's template, but \(shownColumns)", fields[0].line)
+        }
+        for column in rules.columns where !columns.contains(where: { $0.field == column.field }) {
+            throw fault("the header has no column '\(column.name)', but \(shownColumns)", fields[0].line)
+        }
+        let hasName = columns.contains { $0.field?.isName == true }
+        guard
+            columns.contains(where: { $0.field?.isAddress == true }) || rules.template != nil
+                || rules.base != nil && hasName
+        else {
             throw fault(
-                "the first line is the header and has no column 'url', but \(names.joined(separator: ", ")); for a list of "
-                    + "URLs alone use --format urls", field.line)
+                "the first line is the header and has no column 'url', but \(shownColumns): name the column with --column url=NAME, "
+                    + "or make the URLs of columns with --url-template 'https://host/{NAME}'\(hasName ? ", or of the names with --base URL" : ""); "
+                    + "for a list of URLs alone use --format urls", fields[0].line)
+        }
+    }
+
+    private var shownColumns: String {
+        fields.prefix(10).map { "'\(String(decoding: $0.value.prefix(40), as: UTF8.self))'" }.joined(separator: ", ")
+    }
+
+    /// True for a meaning that only one column may have.
+    private static func isSingle(_ field: ListField) -> Bool {
+        switch field {
+        case .address, .mirror, .digest: false
+        case .path, .name, .folder, .size: true
         }
     }
 

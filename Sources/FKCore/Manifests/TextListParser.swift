@@ -2,6 +2,16 @@ import FKMiddleware
 
 /// Reads lists of URLs, with or without aria2's options.
 ///
+/// | behind the URL | meaning |
+/// | --- | --- |
+/// | a tab and a URL | a mirror |
+/// | `#HEX`, `#ALG=HEX` (pip, conda) | the digest |
+/// | blanks or tabs, a number, and a digest (checksums of TensorFlow Datasets) | size and digest; behind another tab the name |
+/// | a blank and `#` | a comment |
+///
+/// Any other text behind a blank is a fault. A line `@EXPLICIT` of conda has no meaning. With a base, a line without a scheme is a path
+/// below it.
+///
 /// ```text
 /// # one URL a line; empty lines and comments are skipped
 /// https://example.com/a.iso
@@ -17,8 +27,10 @@ struct TextListParser: LineFormat {
     /// True while the options of a skipped entry are read.
     private var isSkipping = false
     private var hasEntry = false
+    private let base: BaseURL?
 
     init(_ form: Manifest.Form, _ reading: Manifest.Reading) {
+        base = reading.baseURL.map(BaseURL.init)
         collector = ManifestCollector(form, reading)
     }
 
@@ -64,16 +76,124 @@ struct TextListParser: LineFormat {
     }
 
     private mutating func takeURLs(_ text: String, _ line: Int) throws(EntryFault) {
-        var sources: [Manifest.Source] = []
-        let hasTab = text.utf8.withContiguousStorageIfAvailable { $0.contains(0x09) } ?? true
-        for part in hasTab ? text.utf8.split(separator: 0x09).map({ String(Substring($0)) }) : [text] {
-            let url = part.trimmingBlanks
-            if url.isEmpty { continue }
-            if let reason = InputURL.fault(in: url) { throw EntryFault(reason) }
-            sources.append(Manifest.Source(url))
+        // A URL alone, as nearly all lines have it.
+        if InputURL.isPlain(text), !text.utf8.contains(UInt8(ascii: "#")) {
+            entry = Manifest.Entry(sources: [Manifest.Source(text)], line: line)
+            hasEntry = true
+            return
         }
-        entry = Manifest.Entry(sources: sources, line: line)
+        if !hasEntry, text.isExactly("@EXPLICIT") { return }
+        var made = Manifest.Entry(line: line)
+        var parts = text.utf8.split(separator: 0x09).map { String(Substring($0)).trimmingBlanks }.filter { !$0.isEmpty }
+        guard !parts.isEmpty else { return }
+        let words = parts.removeFirst().split(separator: " ").map(String.init)
+        let first = words[0]
+        if !first.contains("://"), let base, Self.isPath(text.trimmingBlanks) {
+            // A path may have blanks.
+            guard parts.isEmpty else {
+                throw EntryFault("'\(Escaping.visible(first))' is no URL, and a tab stands behind it")
+            }
+            made.sources = [Manifest.Source(base.resolve(Self.path(text.trimmingBlanks)))]
+        } else {
+            try take(url: first, to: &made)
+            for word in words.dropFirst() {
+                if word.hasPrefix("#") { break }
+                if try !takeFact(word, to: &made) { throw EntryFault(Self.fault(behind: first, word)) }
+            }
+            for part in parts {
+                if part.hasPrefix("#") { break }
+                if part.contains("://") {
+                    try take(url: part, to: &made)
+                } else if try takeFact(part, to: &made) {
+                    continue
+                } else if made.size != nil || !made.digests.isEmpty, made.name == nil {
+                    made.name = try EntryFields.name(part)
+                } else {
+                    throw EntryFault(Self.fault(behind: first, part))
+                }
+            }
+        }
+        entry = made
         hasEntry = true
+    }
+
+    /// True for a path below the base. A sentence is none.
+    private static func isPath(_ text: String) -> Bool {
+        !text.contains(" ") || text.contains("/") || text.contains(".") && !text.contains(". ")
+    }
+
+    /// A path for a URL: blanks are encoded, and what is encoded stays.
+    private static func path(_ text: String) -> String { text.contains("%") ? text : BaseURL.encoded(text) }
+
+    private static func fault(behind url: String, _ word: String) -> String {
+        if word.contains("://") {
+            return "a second URL stands behind a blank: write one URL a line, and the mirrors of a file behind tabs"
+        }
+        return
+            "'\(Escaping.visible(String(word.prefix(60))))' stands behind the URL: write the name as 'out=NAME' on an indented line "
+            + "below it, and a blank of the URL as %20"
+    }
+
+    /// Takes a size or a digest. Returns false for another text.
+    private mutating func takeFact(_ text: String, to entry: inout Manifest.Entry) throws(EntryFault) -> Bool {
+        if entry.size == nil, !text.isEmpty, text.utf8.count < 19, text.utf8.allSatisfy(\.isASCIIDigit) {
+            entry.size = Int64(text)
+            return true
+        }
+        switch SpelledDigest(text) {
+        case .digests(let all):
+            for digest in all {
+                guard entry.digests.add(digest) else {
+                    throw EntryFault("it has two \(digest.algorithm.rawValue) digests")
+                }
+            }
+            return true
+        case .unsupported(let name):
+            collector.passOver("hash \(name)", line: entry.line)
+            return true
+        case .none, .unknown: return false
+        }
+    }
+
+    /// Takes a URL, and the digest in its fragment.
+    private mutating func take(url text: String, to entry: inout Manifest.Entry) throws(EntryFault) {
+        var url = text
+        if let mark = url.utf8.firstIndex(of: UInt8(ascii: "#")) {
+            let fragment = url[url.utf8.index(after: mark)...]
+            var digests: [Checksum] = []
+            for part in fragment.split(separator: "&") {
+                switch SpelledDigest(part) {
+                case .digests(let all): digests += all
+                case .unsupported(let name): collector.passOver("hash \(name)", line: entry.line)
+                case .none, .unknown:
+                    // A digest that is cut, or of another length.
+                    if let sign = part.firstIndex(of: "="), let word = DigestWord.meaning(of: String(part[..<sign])),
+                        case .algorithm(let algorithm) = word
+                    {
+                        throw EntryFault(Checksum.fault(in: part[part.index(after: sign)...], algorithm))
+                    }
+                }
+            }
+            for digest in digests {
+                guard entry.digests.add(digest) else {
+                    throw EntryFault("it has two \(digest.algorithm.rawValue) digests")
+                }
+            }
+            if !digests.isEmpty { url = String(url[..<mark]) }
+        }
+        if let reason = InputURL.fault(in: url) { throw EntryFault(Self.inList(reason, url)) }
+        entry.sources.append(Manifest.Source(url))
+    }
+
+    /// The fault of a line without a scheme, which is more often a path than a URL.
+    private static func inList(_ reason: String, _ text: String) -> String {
+        guard reason.contains("has no scheme") else { return reason }
+        let shown = Escaping.visible(String(URLMasking.mask(text).prefix(100)))
+        let host = text.drop { $0 == "/" }.prefix { $0 != "/" }
+        let hint =
+            host.contains(".") && text.contains("/") && !host.hasPrefix(".") ? ", or https:// in front of a host" : ""
+        return
+            "'\(shown)' is no URL: it has no scheme. For a path below a folder of a server, give that folder with --base URL\(hint)"
     }
 
     private mutating func takeOption(_ text: String) throws(EntryFault) {

@@ -18,8 +18,8 @@ extension Messager {
     /// The attempts of a task as an asynchronous sequence. A slow reader misses nothing.
     ///
     /// The sequence ends when the task is complete, failed, cancelled or gone, and continues while it is suspended; for a URL
-    /// with several tasks, when all of them have ended. It ends at once if there is no such task, and if `addAttempts` would
-    /// throw.
+    /// with several tasks, when all of them have ended. If there is no such task yet, it waits for one. It ends at once if
+    /// `addAttempts` would throw. Cancelling the reader ends it.
     public func attempts(_ selector: some TaskSelecting) -> AsyncStream<AttemptInfo> {
         sequence(.all) { engine, yield, end in try await engine.observeAttempts(selector.selector, end: end, yield) }
     }

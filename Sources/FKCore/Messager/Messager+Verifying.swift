@@ -59,7 +59,8 @@ extension Control {
     public func refresh(_ selector: some TaskSelecting) async throws(DownloadError) -> [RefreshedFile] {
         try await typed {
             let configure = await engine.currentConfigure
-            let refresher = FileRefresher(configure, engine.chains, try configure.makeTransport())
+            let own: any Transport = try transport.map { SharedTransport($0) } ?? configure.makeTransport()
+            let refresher = FileRefresher(configure, engine.chains, own)
             defer { refresher.close() }
             var files: [RefreshedFile] = []
             await refresher.refresh(try StoreReader(engine.workPath).taskIDs(matching: selector.selector)) {

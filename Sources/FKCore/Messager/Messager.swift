@@ -42,7 +42,18 @@ public struct Messager: Sendable {
 
     /// The task as it is now (FKDownloader's `acquireMessagerInfo`); nil if there is none. For several tasks of one
     /// URL, the oldest.
-    public func info(_ selector: some TaskSelecting) async -> DownloadInfo? { await all(selector).first }
+    ///
+    /// For a URL without a task, `Downloader.takeProblems()` says so once, as it does for `state`, `error` and `filePath`: the
+    /// task was not created, or its URL is another one.
+    public func info(_ selector: some TaskSelecting) async -> DownloadInfo? {
+        let info = await all(selector).first
+        if info == nil { await noteUnknown(selector) }
+        return info
+    }
+
+    private func noteUnknown(_ selector: some TaskSelecting) async {
+        if case .url(let url) = selector.selector.kind { await engine.noteUnknown(url) }
+    }
 
     /// All matching tasks in the order of their submission; empty if there are none.
     public func all(_ selector: some TaskSelecting = TaskSelector.all) async -> [DownloadInfo] {
@@ -56,8 +67,18 @@ public struct Messager: Sendable {
     /// The error of a failed task, or of the last attempt while a retry is due; else nil.
     public func error(_ selector: some TaskSelecting) async -> DownloadError? { await info(selector)?.error }
 
-    /// The path of the finished file; nil until the task is complete.
-    public func filePath(_ selector: some TaskSelecting) async -> String? { await info(selector)?.path }
+    /// The path of the task's file, in every state: that of the finished file, or the one that it will have; nil if there is no
+    /// such task.
+    ///
+    /// Before the task is complete, no file need be there, and the name may still change: with the server's answer, or because
+    /// it is taken. `DownloadInfo.fileURL` is nil until then.
+    public func filePath(_ selector: some TaskSelecting) async -> String? {
+        guard let record = await record(selector) else {
+            await noteUnknown(selector)
+            return nil
+        }
+        return record.path ?? record.destination
+    }
 
     /// Waits until the task is complete, in error, suspended or cancelled, and returns it; nil if there is none.
     ///

@@ -20,6 +20,19 @@ public struct MiddlewarePrograms: Sendable {
     /// - Throws: `.corruptInfo`, `.laterVersion` or `.disk` if the list cannot be read.
     public func list() throws(DownloadError) -> [MiddlewareProgram] { try ProgramList(in: engine.workPath).programs }
 
+    /// The programs that do not run, because they came with a work path from elsewhere: a copy, a backup, another disk. Their tasks
+    /// fail with `.middleware`.
+    ///
+    /// - Throws: same as `list()`.
+    public func untrusted() throws(DownloadError) -> [MiddlewareProgram] {
+        try ProgramList(in: engine.workPath).untrusted(at: ProgramHome(engine.workPath))
+    }
+
+    /// Lets the programs of `untrusted()` run. Failed tasks have to be retried.
+    ///
+    /// - Throws: `.noSpace` or `.disk`.
+    public func trust() async throws(DownloadError) { _ = try await engine.perform(.trustPrograms) }
+
     /// Adds a program, for all requests and files from now on. The same program again changes nothing.
     ///
     /// - Throws: `.invalidArgument` if another program has its name, or if there are 100 already; `.noSpace` or `.disk`.

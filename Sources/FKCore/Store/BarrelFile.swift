@@ -1,17 +1,23 @@
 import FKMiddleware
 import Foundation
 
-/// Reads and writes barrels, one file each. A file is replaced as a whole: written aside and renamed.
+/// Reads and writes barrels, one file each. A file is replaced as a whole: written aside and renamed. To a long one, members
+/// that join are appended, so that one of them does not cost megabytes.
 ///
 /// ```text
-/// {"format":1,"count":2,"crc":305419896}          CRC-32C of all bytes after this line
-/// {"name":"books","created":…,"options":{…},"sums":{…}}
+/// {"format":2,"count":2,"crc":305419896}          CRC-32C of the description and of `count` members
+/// {"name":"books","created":…,"options":{…}}
 /// <64 hexadecimal digits> TAB <URL>               one line per member, in order
+/// <64 hexadecimal digits> TAB <URL>
+/// +1 92 2864434397                                members, bytes and CRC-32C of the lines that were appended together
+/// <64 hexadecimal digits> TAB <URL>
 /// ```
 ///
-/// The members are lines instead of one JSON document, so that 100,000 of them are read in milliseconds.
+/// The members are lines instead of one JSON document, so that 100,000 of them are read in milliseconds. A file to which nothing
+/// was appended has format 1. Appended lines that are not complete do not count: they are being written, or their process was
+/// killed.
 package enum BarrelFile {
-    static let format = 1
+    static let format = 2
     /// Larger files are not read.
     package static let maxSize = 1 << 30
 
@@ -76,7 +82,7 @@ package enum BarrelFile {
         }
         var crc = CRC32C()
         try lines(after: description) { crc.update($0) }
-        var header = try StoreJSON.encode(Header(format: format, count: count, crc: crc.value))
+        var header = try StoreJSON.encode(Header(format: 1, count: count, crc: crc.value))
         header.append(0x0a)
         let path = workPath.barrelPath(barrel.name)
         let aside = path + ".new"
@@ -93,6 +99,70 @@ package enum BarrelFile {
             })
         if count < FinishedIndex.leastCount { unlink(workPath.donePath(barrel.name)) }
         return (size, header.count + description.count)
+    }
+
+    /// Where members can be appended to a barrel's file.
+    package struct End: Sendable, Hashable {
+        /// The length of the file in bytes.
+        package var size: Int
+        /// Its length when it was written as a whole.
+        package var base: Int
+
+        /// Creates an end; the default is that of a file to which nothing was appended.
+        package init(size: Int, base: Int? = nil) {
+            self.size = size
+            self.base = base ?? size
+        }
+    }
+
+    /// Appends members to a barrel's file. A kill leaves the file as it was, or with all of them.
+    ///
+    /// - Parameters:
+    ///   - lines: the lines of the members.
+    ///   - end: the end of the file. What is behind it was not appended completely, and is cut off.
+    ///   - file: the open file in which the caller has found that end.
+    /// - Returns: the offset of the first line, and the new end; nil if another file has the name.
+    /// - Throws: `.noSpace` or `.disk`. Nothing is appended then.
+    package static func append(
+        _ lines: [UInt8], count: Int, to name: String, at end: End, of file: Int32, in workPath: WorkPath
+    ) throws -> (begin: Int, end: End)? {
+        let path = workPath.barrelPath(name)
+        let descriptor = try FileIO.open(path, O_RDWR)
+        defer { FileIO.close(descriptor) }
+        var named = stat()
+        var known = stat()
+        guard fstat(descriptor, &named) == 0, fstat(file, &known) == 0 else {
+            throw DownloadError(system: errno, "read", path)
+        }
+        guard named.st_ino == known.st_ino, named.st_dev == known.st_dev, named.st_size >= off_t(end.size) else {
+            return nil
+        }
+        if named.st_size > off_t(end.size), ftruncate(descriptor, off_t(end.size)) != 0 {
+            throw DownloadError(system: errno, "cut", path)
+        }
+        try setFormat(descriptor, path)
+        let crc = lines.withUnsafeBytes { CRC32C.checksum($0) }
+        let head = Array("+\(count) \(lines.count) \(crc)\n".utf8)
+        do {
+            try (head + lines).withUnsafeBytes { try FileIO.write($0, to: descriptor, at: end.size, path: path) }
+        } catch {
+            _ = ftruncate(descriptor, off_t(end.size))
+            throw error
+        }
+        let begin = end.size + head.count
+        return (begin, End(size: begin + lines.count, base: end.base))
+    }
+
+    /// Makes the first line say that members may be appended. One byte changes, so the line is right at every moment.
+    private static func setFormat(_ descriptor: Int32, _ path: String) throws {
+        let key = Array("\"format\":1".utf8)
+        var line = [UInt8](repeating: 0, count: 128)
+        let count = try line.withUnsafeMutableBytes { try FileIO.read(into: $0, from: descriptor, at: 0, path: path) }
+        line = Array(line[..<count].prefix { $0 != 0x0a })
+        guard let place = line.firstRange(of: key) else { return }
+        try [UInt8(ascii: "2")].withUnsafeBytes {
+            try FileIO.write($0, to: descriptor, at: place.upperBound - 1, path: path)
+        }
     }
 
     /// The bytes that are written at once.
@@ -117,7 +187,24 @@ package enum BarrelFile {
         _ name: String, in workPath: WorkPath, began: (Int) -> Void = { _ in },
         _ member: (TaskID, UnsafeBufferPointer<UInt8>, Int) throws -> Void
     ) throws -> BarrelRecord {
-        try named(name) { try scan(path: workPath.barrelPath(name), workPath, began: began, member) }
+        try scanToEnd(name, in: workPath, began: began, member).barrel
+    }
+
+    /// Reads a barrel without keeping its members, same as `scan`.
+    ///
+    /// - Returns: the barrel, the end of its file, and whether lines follow that were not appended completely.
+    package static func scanToEnd(
+        _ name: String, in workPath: WorkPath, began: (Int) -> Void = { _ in },
+        _ member: (TaskID, UnsafeBufferPointer<UInt8>, Int) throws -> Void
+    ) throws -> (barrel: BarrelRecord, end: End, isTorn: Bool) {
+        var end = End(size: 0, base: 0)
+        var isTorn = false
+        let barrel = try named(name) {
+            let scanned = try scan(path: workPath.barrelPath(name), workPath, began: began, member)
+            (end, isTorn) = (scanned.end, scanned.isTorn)
+            return scanned.barrel
+        }
+        return (barrel, end, isTorn)
     }
 
     /// The settings of a barrel.
@@ -148,7 +235,7 @@ package enum BarrelFile {
             let stem = path.lastPathPart.dropLast(".barrel".count)
             // Foundation's own decoding drops a byte order mark.
             if !stem.contains("%~"), let name = PercentCoding.decodedString(Array(stem.utf8)[...]) { return name }
-            return try? scan(path: path, nil, began: { _ in }) { _, _, _ in }.name
+            return try? scan(path: path, nil, began: { _ in }) { _, _, _ in }.barrel.name
         }.sorted()
     }
 
@@ -216,7 +303,7 @@ package enum BarrelFile {
         var members: [BarrelMember] = []
         var barrel = try scan(path: path, workPath, began: { members.reserveCapacity($0) }) { id, url, _ in
             members.append(BarrelMember(id: id, url: String(decoding: url, as: UTF8.self)))
-        }
+        }.barrel
         barrel.members = members
         return barrel
     }
@@ -228,7 +315,7 @@ package enum BarrelFile {
     private static func scan(
         path: String, _ workPath: WorkPath?, began: (Int) -> Void,
         _ member: (TaskID, UnsafeBufferPointer<UInt8>, Int) throws -> Void
-    ) throws -> BarrelRecord {
+    ) throws -> (barrel: BarrelRecord, end: End, isTorn: Bool) {
         let descriptor = try FileIO.open(path, O_RDONLY)
         defer { FileIO.close(descriptor) }
         func damaged(_ reason: String) -> DownloadError {
@@ -257,21 +344,73 @@ package enum BarrelFile {
         if isWhole { began(header.count) }
         var count = 0
         var offset = lines.offset
-        while let isMember = try lines.next({ line -> Bool in
-            guard isWhole, line.count >= 65, line[64] == 0x09, count < header.count,
-                let id = TaskID(hexDigits: UnsafeBufferPointer(rebasing: line[..<64]))
-            else { return false }
-            try member(id, UnsafeBufferPointer(rebasing: line[65...]), offset)
-            return true
-        }) {
+        while header.format == 1 || count < header.count,
+            let isMember = try lines.next({ line -> Bool in
+                guard isWhole, count < header.count else { return false }
+                return try pass(line, offset, member)
+            })
+        {
             offset = lines.offset
             if isMember { count += 1 } else { isWhole = false }
+            if !isMember, header.format > 1 { break }
         }
-        guard lines.checksum == header.crc, !lines.hasRest else { throw damaged("its checksum is wrong") }
+        guard lines.checksum == header.crc, header.format > 1 || !lines.hasRest else {
+            throw damaged("its checksum is wrong")
+        }
         guard var barrel = try head?.get() else { throw damaged("it has no description") }
         guard isWhole, count == header.count else { throw damaged("a line is not a member") }
         if let workPath { barrel.options = try workPath.withPlaces { try barrel.options.resolved(by: $0) } }
         barrel.options.options = barrel.options.options?.clamped()
-        return barrel
+        let size = Int(status.st_size)
+        var end = End(size: offset, base: offset)
+        if header.format > 1 {
+            while let next = try appended(descriptor, path, at: end.size, of: size, member) { end.size = next }
+        }
+        return (barrel, end, end.size < size)
+    }
+
+    /// Passes on the members that were appended together.
+    ///
+    /// - Returns: the offset behind them; nil at the end, and if they are not complete.
+    private static func appended(
+        _ descriptor: Int32, _ path: String, at offset: Int, of size: Int,
+        _ member: (TaskID, UnsafeBufferPointer<UInt8>, Int) throws -> Void
+    ) throws -> Int? {
+        guard offset < size else { return nil }
+        var head = [UInt8](repeating: 0, count: min(64, size - offset))
+        let count = try head.withUnsafeMutableBytes {
+            try FileIO.read(into: $0, from: descriptor, at: offset, path: path)
+        }
+        guard head.first == UInt8(ascii: "+"), let end = head[..<count].firstIndex(of: 0x0a) else { return nil }
+        let numbers = String(decoding: head[1..<end], as: UTF8.self).split(separator: " ")
+        let begin = offset + end + 1
+        guard numbers.count == 3, let members = Int(numbers[0]), let length = Int(numbers[1]),
+            let crc = UInt32(numbers[2]), members > 0, length > 0, length <= size - begin
+        else { return nil }
+        var lines = [UInt8](repeating: 0, count: length)
+        let read = try lines.withUnsafeMutableBytes {
+            try FileIO.read(into: $0, from: descriptor, at: begin, path: path)
+        }
+        guard read == length, lines.withUnsafeBytes({ CRC32C.checksum($0) }) == crc else { return nil }
+        try lines.withUnsafeBufferPointer { lines in
+            var start = 0
+            while let feed = lines[start...].firstIndex(of: 0x0a) {
+                _ = try pass(UnsafeBufferPointer(rebasing: lines[start..<feed]), begin + start, member)
+                start = feed + 1
+            }
+        }
+        return begin + length
+    }
+
+    /// Passes on the member of a line. Returns false if the line is none.
+    private static func pass(
+        _ line: UnsafeBufferPointer<UInt8>, _ offset: Int,
+        _ member: (TaskID, UnsafeBufferPointer<UInt8>, Int) throws -> Void
+    ) throws -> Bool {
+        guard line.count >= 65, line[64] == 0x09,
+            let id = TaskID(hexDigits: UnsafeBufferPointer(rebasing: line[..<64]))
+        else { return false }
+        try member(id, UnsafeBufferPointer(rebasing: line[65...]), offset)
+        return true
     }
 }

@@ -14,25 +14,6 @@ package struct BarrelMember: Codable, Sendable, Hashable {
     }
 }
 
-/// The sums of a barrel when it was last saved, shown before its members are read.
-package struct BarrelSums: Codable, Sendable, Hashable {
-    /// The number of complete members.
-    package var complete = 0
-    /// The number of failed members.
-    package var error = 0
-    /// The received bytes of all members.
-    package var received: Int64 = 0
-    /// The length of all members in bytes; nil while the length of a member is unknown.
-    package var expected: Int64?
-    /// Creates sums; the default is an empty barrel of unknown length.
-    package init(complete: Int = 0, error: Int = 0, received: Int64 = 0, expected: Int64? = nil) {
-        self.complete = complete
-        self.error = error
-        self.received = received
-        self.expected = expected
-    }
-}
-
 /// A named, ordered group of tasks. Its `Codable` form is the description line of a barrel file, without the members.
 package struct BarrelRecord: Codable, Sendable, Hashable {
     /// The barrel's name, unique in the work path.
@@ -43,22 +24,18 @@ package struct BarrelRecord: Codable, Sendable, Hashable {
     package var options: BarrelOptions
     /// The members in the order in which they joined, without duplicates.
     package var members: [BarrelMember] = []
-    /// The sums at the last save.
-    package var sums: BarrelSums
 
     private enum CodingKeys: String, CodingKey {
-        case name, created, options, sums
+        case name, created, options
     }
 
     /// Creates a barrel; the default has no options and no members.
     package init(
-        name: String, created: Date, options: BarrelOptions = .init(), members: [BarrelMember] = [],
-        sums: BarrelSums = .init()
+        name: String, created: Date, options: BarrelOptions = .init(), members: [BarrelMember] = []
     ) {
         self.name = name
         self.created = created
         self.options = options
         self.members = members
-        self.sums = sums
     }
 }

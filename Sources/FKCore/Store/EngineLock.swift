@@ -24,6 +24,9 @@ package final class EngineLock: Sendable {
         /// The boot in which an engine last checked for finished files that never reached the disk.
         package var examinedBoot: String?
 
+        /// True if it is a downloader of this process.
+        package var isThisProcess: Bool { pid == getpid() && bootID == BootID.current }
+
         /// The same JSON as `StoreJSON` writes, without the first use of an encoder, which takes half a millisecond of every
         /// start.
         package var json: [UInt8] {
@@ -71,9 +74,15 @@ package final class EngineLock: Sendable {
     /// - Throws: `.workPathBusy` if another process has it; same as `tryAcquire`.
     package static func acquire(_ workPath: WorkPath) throws -> EngineLock {
         if let lock = try tryAcquire(workPath) { return lock }
-        let holder = holder(workPath).map { "process \($0.pid) on \($0.host)" } ?? "another process"
+        let holder = holder(workPath)
+        if holder?.isThisProcess == true {
+            throw DownloadError(
+                .workPathBusy, "This program has opened the work path \(workPath.root) already.", isRetryable: true,
+                remedy: .chooseWorkPath)
+        }
+        let name = holder.map { "process \($0.pid) on \($0.host)" } ?? "another process"
         throw DownloadError(
-            .workPathBusy, "The work path \(workPath.root) is in use by \(holder).", isRetryable: true,
+            .workPathBusy, "The work path \(workPath.root) is in use by \(name).", isRetryable: true,
             remedy: .chooseWorkPath)
     }
 
@@ -204,5 +213,49 @@ package final class EngineLock: Sendable {
     package static func holder(_ workPath: WorkPath) -> Holder? {
         guard isHeld(workPath), let bytes = content(workPath) else { return nil }
         return try? StoreJSON.decode(Holder.self, from: bytes)
+    }
+
+    // MARK: Silence
+
+    /// The seconds without a sign of life after which a holder counts as stopped or hung.
+    package static let silenceLimit: Double = 5
+    /// The seconds for which a process that asks once waits for a sign of life of a holder that seems silent: the clocks of the
+    /// two may differ, or the machine may have slept.
+    private static let silenceProof: Double = 2.5
+
+    /// The holder of the lock, if it is stopped or hung; nil if it works, or if there is none. A process that asks once learns
+    /// it within five seconds, mostly at once; one that stays uses `EngineWatch`.
+    package static func silentHolder(_ workPath: WorkPath) -> Holder? {
+        guard let holder = holder(workPath) else { return nil }
+        if isStopped(holder) { return holder }
+        let before = content(workPath)
+        var waited = 0.0
+        while abs(Date().timeIntervalSince(holder.tick)) > silenceProof {
+            if waited > silenceProof, abs(Date().timeIntervalSince(holder.tick)) >= silenceLimit { return holder }
+            usleep(50_000)
+            waited += 0.05
+            guard content(workPath) == before, isHeld(workPath) else { return nil }
+        }
+        return nil
+    }
+
+    /// True if the system says that the holder's process is stopped.
+    private static func isStopped(_ holder: Holder) -> Bool {
+        #if os(Linux)
+            guard holder.host == hostName, holder.bootID == BootID.current,
+                let descriptor = try? FileIO.open("/proc/\(holder.pid)/stat", O_RDONLY)
+            else { return false }
+            defer { FileIO.close(descriptor) }
+            // The file says that it has no bytes.
+            var bytes = [UInt8](repeating: 0, count: 512)
+            let count = bytes.withUnsafeMutableBytes { read(descriptor, $0.baseAddress!, $0.count) }
+            guard count > 0,
+                // The name of the program stands in parentheses, and may have some itself.
+                let end = bytes[..<count].lastIndex(of: UInt8(ascii: ")")), end + 2 < count
+            else { return false }
+            return bytes[end + 2] == UInt8(ascii: "T")
+        #else
+            return false
+        #endif
     }
 }

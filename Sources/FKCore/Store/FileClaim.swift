@@ -17,6 +17,8 @@ import Foundation
 /// | a record of an earlier version without identity: the length, and a time within the task's work | ours |
 /// | the same with another length or time, and the task's mark | edited |
 /// | anything else | foreign |
+///
+/// A published set's files are not a task's: the set's mark tells them from those of others (`SetMark.File.isOurs`).
 package enum FileClaim: String, Sendable, Hashable, CaseIterable {
     /// The file as the task left it.
     case ours
@@ -30,9 +32,11 @@ package enum FileClaim: String, Sendable, Hashable, CaseIterable {
     /// An entry of a folder, as it was found.
     package struct Found: Hashable {
         /// False for a folder, a symlink or any other entry.
-        var isRegular = true
-        var identity: FileIdentity
-        var mark: FileOwner.Mark
+        package var isRegular = true
+        /// The file.
+        package var identity: FileIdentity
+        /// Its mark.
+        package var mark: FileOwner.Mark
 
         init(isRegular: Bool = true, identity: FileIdentity, mark: FileOwner.Mark) {
             self.isRegular = isRegular

@@ -7,8 +7,13 @@ package enum FileIO {
     /// Opens a regular file close-on-exec. A symbolic link, FIFO, socket, device or folder in its place is refused and
     /// never waited for.
     ///
-    /// - Throws: `.notFound` if it is missing, `.fileExists` for `O_EXCL` if it exists, `.noSpace`, else `.disk`.
-    package static func open(_ path: String, _ flags: Int32, mode: mode_t = 0o600) throws -> Int32 {
+    /// - Parameter isOwn: true, the default, refuses a file of another user, or one that others may write: it is one of the work
+    ///   path, and another user may have put it there.
+    /// - Throws: `.notFound` if it is missing, `.fileExists` for `O_EXCL` if it exists, `.workPathUnusable` for a file that is not our
+    ///   own, `.noSpace`, else `.disk`.
+    package static func open(
+        _ path: String, _ flags: Int32, mode: mode_t = 0o600, isOwn: Bool = true
+    ) throws -> Int32 {
         let descriptor: Int32
         do {
             descriptor = try openAny(path, flags, mode: mode)
@@ -31,7 +36,20 @@ package enum FileIO {
             close(descriptor)
             throw notRegular(path)
         }
+        if isOwn, let fault = ownerFault(status) {
+            close(descriptor)
+            throw DownloadError(
+                .workPathUnusable,
+                "\(path) \(fault), so it is not read: look at it, and remove it or run: chmod go-w \(ShellWord.quoted(path))"
+            )
+        }
         return descriptor
+    }
+
+    /// Why a file or folder of the work path is not trusted, as the rest of a sentence; nil if it is.
+    static func ownerFault(_ status: stat) -> String? {
+        if status.st_uid != geteuid() { return "belongs to another user (uid \(status.st_uid))" }
+        return status.st_mode & 0o022 == 0 ? nil : "can be written by other users"
     }
 
     private static func notRegular(_ path: String) -> DownloadError {
@@ -103,9 +121,10 @@ package enum FileIO {
 
     /// Reads a whole regular file.
     ///
+    /// - Parameter isOwn: same as in `open`.
     /// - Throws: `.tooLarge` for more than `limit` bytes, and the errors of `open`.
-    package static func contents(of path: String, limit: Int) throws -> [UInt8] {
-        let descriptor = try open(path, O_RDONLY)
+    package static func contents(of path: String, limit: Int, isOwn: Bool = true) throws -> [UInt8] {
+        let descriptor = try open(path, O_RDONLY, isOwn: isOwn)
         defer { close(descriptor) }
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw DownloadError(system: errno, "read", path) }

@@ -10,15 +10,16 @@ import Foundation
 /// the name. File systems without extended attributes have no marks; the file then counts as another owner's.
 package struct FileOwner: Sendable {
     /// The mark of a file.
-    enum Mark: Hashable {
+    package enum Mark: Hashable {
         /// The file system has no such attributes, or they cannot be read.
         case unknown
         case none
-        /// `<first 12 digits of the id> <work path> <inode> <time>`; earlier versions wrote only the digits.
+        /// `<first 12 digits of the id> <work path> <inode> <time>`; earlier versions wrote only the digits. A part file has
+        /// `<first 12 digits of the id> <work path> <inode of the work path> part`.
         case text(String)
 
         /// True for the task's own mark, even if the file has changed since.
-        func isOf(_ id: TaskID, orNone: Bool) -> Bool {
+        package func isOf(_ id: TaskID, orNone: Bool) -> Bool {
             guard case .text(let text) = self else { return orNone }
             return text.utf8.prefix { $0 != UInt8(ascii: " ") }.elementsEqual(id.short.utf8)
         }
@@ -26,7 +27,7 @@ package struct FileOwner: Sendable {
         /// True for the mark of another task, or of another work path.
         ///
         /// - Parameter owner: of the work path; nil ignores the work paths of marks.
-        func isOfAnother(_ id: TaskID, _ owner: FileOwner?) -> Bool {
+        package func isOfAnother(_ id: TaskID, _ owner: FileOwner?) -> Bool {
             guard isOf(id, orNone: true) else { return true }
             guard case .text(let text) = self, let own = owner?.workPath else { return false }
             let parts = text.split(separator: " ")
@@ -44,7 +45,20 @@ package struct FileOwner: Sendable {
     /// no file is marked.
     package let workPath: String?
 
-    init(workPath: String?) { self.workPath = workPath }
+    /// The inode of the work path, by which a copy of it is another one.
+    private let inode: UInt64
+    /// The work path in the names of its part files where they cannot have a mark: eight hexadecimal digits.
+    package let digits: String
+
+    package init(workPath: String?, inode: UInt64 = 0) { self.init(workPath, inode, root: "") }
+
+    private init(_ workPath: String?, _ inode: UInt64, root: String) {
+        self.workPath = workPath
+        self.inode = inode
+        let text = Array("\(workPath ?? root) \(inode)".utf8)
+        let hex = String(text.withUnsafeBytes { CRC32C.checksum($0) }, radix: 16)
+        digits = String(repeating: "0", count: 8 - hex.utf8.count) + hex
+    }
 
     /// Reads the work path's own attribute, or sets a new one. It is set once and moves with the folder.
     ///
@@ -52,16 +66,18 @@ package struct FileOwner: Sendable {
     package init(of folder: String) {
         let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else {
-            workPath = nil
+            self.init(nil, 0, root: folder)
             return
         }
         defer { close(descriptor) }
+        var status = stat()
+        let inode = fstat(descriptor, &status) == 0 ? UInt64(status.st_ino) : 0
         if case .text(let text) = Self.read(descriptor, Self.workPathText) {
-            workPath = text
+            self.init(text, inode, root: folder)
             return
         }
         let new = String(UInt64.random(in: 1 << 60 ... .max), radix: 16)
-        workPath = Self.write(new, descriptor, Self.workPathText) ? new : nil
+        self.init(Self.write(new, descriptor, Self.workPathText) ? new : nil, inode, root: folder)
     }
 
     /// Marks a file. Call it after the last write.
@@ -78,6 +94,40 @@ package struct FileOwner: Sendable {
             }
             _ = fk_set_attribute(file, Self.pointer(Self.nameText), text.baseAddress, count - 1)
         }
+    }
+
+    /// Marks an open part file. Two work paths with one URL and one folder have one name for it.
+    ///
+    /// - Returns: false if the file cannot have a mark.
+    package func markPart(_ file: Int32, as id: TaskID) -> Bool {
+        guard let workPath else { return false }
+        return Self.write("\(id.short) \(workPath) \(inode) part", file, Self.nameText)
+    }
+
+    /// The owner of a part file, by its mark, or by the work path in its name.
+    package enum PartOwner: Hashable, CaseIterable, Sendable {
+        /// Neither tells.
+        case unknown
+        case us
+        /// This work path before it was moved or copied, or the copy.
+        case relative
+        case another
+    }
+
+    package func owner(ofPart file: Int32, _ name: String, _ id: TaskID) -> PartOwner {
+        owner(ofPart: Self.read(file, Self.nameText), name, id)
+    }
+
+    func owner(ofPart mark: Mark, _ name: String, _ id: TaskID) -> PartOwner {
+        guard case .text(let text) = mark else {
+            return FileNameRules.workPath(inPartName: name).map { $0 == digits ? .us : .another } ?? .unknown
+        }
+        let parts = text.split(separator: " ")
+        guard mark.isOf(id, orNone: false) else { return .another }
+        // Earlier versions wrote only the digits.
+        guard parts.count == 4 else { return .unknown }
+        guard let workPath, parts[1] == workPath else { return .another }
+        return parts[3] != "part" || parts[2] == String(inode) ? .us : .relative
     }
 
     /// True if a task of this work path wrote the file and it was not written to since. A power cut may have

@@ -42,7 +42,7 @@ package enum FileProof: Hashable {
             file, afterPowerCut: record.claimed, work: { $0 - max(0, seconds) - TaskRecord.timeTolerance...$0 },
             finished: record.finished)
         if claim.act(.proof) != .read { return .anothers }
-        return file.identity.length == record.expected && (isComparable || record.expected == 0) ? .compare : .torn
+        return file.identity.length == record.fileLength && (isComparable || record.fileLength == 0) ? .compare : .torn
     }
 }
 

@@ -44,7 +44,7 @@ struct FinishedEntry {
             id: id, url: url, state: .complete, count: ByteCount(received: received, expected: expected))
         info.attempts = attempts
         info.path = path
-        info.fileName = path?.lastPathPart
+        info.knownName = path?.lastPathPart
         return info
     }
 }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What Apple's systems are told about a new work path. Folders and files in it inherit the protection class.
+/// What Apple's systems are told about a new work path and a published set. Folders and files in it inherit the protection class.
 package enum FolderAttributes {
     /// An attribute of a folder.
     package enum Attribute: Sendable, Hashable {
@@ -36,8 +36,33 @@ package enum FolderAttributes {
         }
     }
 
+    /// The attributes of a published set, which can be downloaded again.
+    ///
+    /// - Parameter former: those of the set that it replaces, which somebody may have changed; nil if there is none.
+    package static func wantedOfSet(replacing former: Set<Attribute>?, on system: System) -> Set<Attribute> {
+        former ?? wanted(isNew: true, on: system)
+    }
+
+    /// The attributes that a folder has; empty on systems without them.
+    package static func present(of folder: String) -> Set<Attribute> {
+        var attributes: Set<Attribute> = []
+        #if canImport(Darwin)
+            let url = URL(fileURLWithPath: folder, isDirectory: true)
+            if (try? url.resourceValues(forKeys: [.isExcludedFromBackupKey]))?.isExcludedFromBackup == true {
+                attributes.insert(.excludedFromBackup)
+            }
+            #if !os(macOS)
+                let found = try? FileManager.default.attributesOfItem(atPath: folder)
+                if found?[.protectionKey] as? FileProtectionType == .completeUntilFirstUserAuthentication {
+                    attributes.insert(.readableAfterFirstUnlock)
+                }
+            #endif
+        #endif
+        return attributes
+    }
+
     /// Sets attributes, as far as the system has them. A failure has no effect on downloads.
-    static func set(_ attributes: Set<Attribute>, of folder: String) {
+    package static func set(_ attributes: Set<Attribute>, of folder: String) {
         #if canImport(Darwin)
             if attributes.contains(.excludedFromBackup) {
                 var url = URL(fileURLWithPath: folder, isDirectory: true)

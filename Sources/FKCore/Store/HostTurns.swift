@@ -9,7 +9,8 @@ import Foundation
 /// ```
 ///
 /// A process that dies does not block the others: the kernel releases its locks, and a place in a queue that is not used within
-/// a second of its time is void. If the files cannot be used, nothing is shared.
+/// a second of its time is void. If the files cannot be used, nothing is shared. `sweep` removes files that say nothing any more,
+/// under their locks, so the holder of a lock checks whether it still has its name.
 ///
 /// Hosts are named by `HostName.shown`. Times are nanoseconds of the monotonic clock, which the processes of a machine share.
 package final class HostTurns: Sendable {
@@ -98,6 +99,40 @@ package final class HostTurns: Sendable {
         }
     }
 
+    /// The seconds after which a file is removed whose times are of another clock.
+    private static let lifetime: Double = 3_600
+
+    /// Removes the files of hosts whose intervals are over and for which no process waits, and those of free connections.
+    ///
+    /// - Parameters:
+    ///   - now: nanoseconds of the monotonic clock.
+    ///   - date: the time of the clock of files.
+    package static func sweep(_ workPath: WorkPath, now: Int64, date: Date) {
+        guard let names = try? FileIO.names(in: workPath.turnsFolder) else { return }
+        for name in names {
+            let path = "\(workPath.turnsFolder)/\(name)"
+            guard let descriptor = try? FileIO.open(path, O_RDWR) else { continue }
+            defer { FileIO.close(descriptor) }
+            var status = stat()
+            guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, fstat(descriptor, &status) == 0 else { continue }
+            let file = (try? FileIO.contents(of: path, limit: maxSize)).flatMap {
+                try? StoreJSON.decode(File.self, from: $0)
+            }
+            let isOld = date.timeIntervalSince1970 - Double(status.modificationTime) / 1e9 > lifetime
+            let isNeeded =
+                file.map { file in
+                    file.connections.isAwaited(0, now: now)
+                        || file.lines.contains { interval, line in
+                            let interval = Int64(interval) ?? 0
+                            if line.isAwaited(interval, now: now) { return true }
+                            // A time that is still to come is of another clock.
+                            return line.isNeeded(interval, now: now) && !(isOld && line.last.map { $0 > now } ?? true)
+                        }
+                } ?? false
+            if !isNeeded { unlink(path) }
+        }
+    }
+
     private func open(_ path: String) throws -> Int32 {
         do {
             return try FileIO.open(path, O_RDWR | O_CREAT)
@@ -111,7 +146,7 @@ package final class HostTurns: Sendable {
     /// Changes a host's file under its lock. It waits for the lock for 5 ms at most: its holder may be stopped.
     private func change(_ host: String, _ body: (inout File, _ now: Int64) -> Int64?) -> Int64? {
         let path = path(host)
-        guard let descriptor = try? open(path) else { return nil }
+        guard var descriptor = try? open(path) else { return nil }
         defer { FileIO.close(descriptor) }
         var tries = 5
         while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
@@ -119,6 +154,15 @@ package final class HostTurns: Sendable {
             tries -= 1
             if tries == 0 { return now() + Self.pause }
             usleep(1_000)
+        }
+        if FileLock.isNameless(descriptor) {
+            guard let next = try? open(path) else { return nil }
+            FileIO.close(descriptor)
+            descriptor = next
+            // Another process has it already.
+            guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, !FileLock.isNameless(descriptor) else {
+                return now() + Self.pause
+            }
         }
         // A file that a kill has left damaged has no turns.
         let before = read(host)
@@ -168,6 +212,9 @@ extension HostTurns {
         func due(_ interval: Int64, now: Int64) -> Int64? {
             last.flatMap { $0 <= now ? $0 + min(interval, Self.longest) : nil }
         }
+
+        /// True if a process waits that may still come.
+        func isAwaited(_ interval: Int64, now: Int64) -> Bool { queue.contains { !$0.isVoid(interval, now: now) } }
 
         func isNeeded(_ interval: Int64, now: Int64) -> Bool {
             !queue.isEmpty || last.map { $0 > now - min(interval, Self.longest) } ?? false
@@ -221,9 +268,15 @@ package final class HostConnection: Sendable {
     ///
     /// - Throws: `DownloadError` if the file cannot be locked at all.
     fileprivate static func lock(_ path: String) throws -> HostConnection? {
-        let connection = HostConnection(try FileIO.open(path, O_RDWR | O_CREAT))
-        if flock(connection.descriptor, LOCK_EX | LOCK_NB) == 0 { return connection }
-        if FileLock.unsupported.contains(errno) { throw DownloadError(system: errno, "lock", path) }
+        for _ in 0..<3 {
+            let connection = HostConnection(try FileIO.open(path, O_RDWR | O_CREAT))
+            if flock(connection.descriptor, LOCK_EX | LOCK_NB) == 0 {
+                if FileLock.isNameless(connection.descriptor) { continue }
+                return connection
+            }
+            if FileLock.unsupported.contains(errno) { throw DownloadError(system: errno, "lock", path) }
+            return nil
+        }
         return nil
     }
 

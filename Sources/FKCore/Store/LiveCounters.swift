@@ -33,6 +33,9 @@ package final class LiveCounters: Sendable {
     /// The current destination of stores; `Place.nowhere` without a mirror.
     private let mirror = Atomic<UInt64>(Place.nowhere.word)
     private let mirrors = Locked(Mirrors())
+    /// The counters that a reader waits for, one bit each; the last bit is for all others too.
+    private let awaited = Atomic<UInt64>(0)
+    private let onAwaited = Locked<(@Sendable () -> Void)?>(nil)
 
     /// An open info file and the offset of its counters, in one word.
     private struct Place {
@@ -131,6 +134,7 @@ package final class LiveCounters: Sendable {
     package func store(_ index: Int, _ value: Int64, moreFollows: Bool = false) {
         guard index >= 0, index < count else { return }
         values[index].store(value, ordering: .sequentiallyConsistent)
+        if awaited.load(ordering: .sequentiallyConsistent) & Self.bit(index) != 0 { tellReaders() }
         guard index < Self.mirroredCount else { return }
         if moreFollows {
             let ahead = value - written[index].load(ordering: .relaxed)
@@ -164,6 +168,23 @@ package final class LiveCounters: Sendable {
     /// The ranges with their positions advanced to the counters. A counter outside its range is ignored.
     package func applied(to ranges: [SavedRange]) -> [SavedRange] {
         ranges.enumerated().map { $1.advanced(to: value($0)) }
+    }
+
+    // MARK: Readers
+
+    private static func bit(_ index: Int) -> UInt64 { 1 << UInt64(min(index, 63)) }
+
+    /// Calls `body` once, at the next store of this counter. Look at the counters afterwards: a store may have come before.
+    ///
+    /// - Parameter index: nil for any counter.
+    package func wake(at index: Int?, _ body: @escaping @Sendable () -> Void) {
+        onAwaited.withLock { $0 = body }
+        awaited.bitwiseOr(index.map(Self.bit) ?? .max, ordering: .sequentiallyConsistent)
+    }
+
+    private func tellReaders() {
+        awaited.store(0, ordering: .sequentiallyConsistent)
+        onAwaited.withLock(\.self)?()
     }
 
     // MARK: Mirror

@@ -18,10 +18,12 @@ package enum PieceDigestFile {
 
     /// Writes the digests of a description to their file, and leaves their summary in the description.
     ///
+    /// - Parameter id: the id of the task's record, which `Places.id` computes. The description's own id is another one below
+    ///   a base that has moved.
     /// - Throws: `.noSpace` or `.disk`.
-    package static func store(_ task: inout TaskDescription, in workPath: WorkPath) throws {
+    package static func store(_ task: inout TaskDescription, as id: TaskID, in workPath: WorkPath) throws {
         guard task.hasOptions, let pieces = task.options.pieces, pieces.bytes != nil else { return }
-        try write(pieces, workPath.digestsPath(task.id))
+        try write(pieces, workPath.digestsPath(id))
         task.options.pieces = pieces.summary
     }
 

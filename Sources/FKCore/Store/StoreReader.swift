@@ -11,6 +11,9 @@ package struct StoreReader: Sendable {
     /// The shards whose tasks count as well; nil for the work path alone.
     private let shards: ShardedTasks?
 
+    /// The work paths whose engine is stopped or hung.
+    private var silent: Set<WorkPath> = []
+
     /// Creates a reader. It reads no info files yet.
     package init(_ workPath: WorkPath) {
         self.workPath = workPath
@@ -37,6 +40,22 @@ package struct StoreReader: Sendable {
     package var isEngineRunning: Bool {
         EngineLock.isHeld(workPath) || shards?.workPaths.contains(where: EngineLock.isHeld) ?? false
     }
+
+    /// Looks for engines that are stopped or hung. From now on, their tasks have no speed.
+    ///
+    /// - Returns: the processes of these engines.
+    package mutating func findSilentEngines() -> [EngineLock.Holder] {
+        var holders: [EngineLock.Holder] = []
+        for path in [workPath] + (shards?.workPaths ?? []) {
+            guard let holder = EngineLock.silentHolder(path) else { continue }
+            silent.insert(path)
+            holders.append(holder)
+        }
+        return holders
+    }
+
+    /// True if the engine that has a task is stopped or hung, as `findSilentEngines` found.
+    package func isSilent(_ id: TaskID) -> Bool { silent.contains(home(of: id)) }
 
     /// A task as it is now, with live counters applied. A task that a dead engine left running is shown as waiting
     /// for an engine.
@@ -289,12 +308,15 @@ package struct StoreReader: Sendable {
 
     /// The notices of the engines about waiting tasks. A work path without an engine has none.
     private func engineWaits() -> [WorkPath: WaitNotice] {
-        if let shards { return shards.waitNotices() }
-        return EngineLock.isHeld(workPath) ? [workPath: WaitNotice.read(from: workPath)] : [:]
+        var notices =
+            shards?.waitNotices() ?? (EngineLock.isHeld(workPath) ? [workPath: WaitNotice.read(from: workPath)] : [:])
+        for path in silent { notices[path]?.rates = nil }
+        return notices
     }
 
     private func present(_ contents: InfoContents, _ waits: WaitNotice?) -> TaskRecord {
         var record = contents.record.applyingLiveCounters(contents.counters)
+        record.generation = contents.handle.generation
         if record.isRenameMissing {
             record.state = .action
             record.dropPath()

@@ -13,15 +13,20 @@ import Foundation
 ///   changes           ChangeJournal
 ///   followers         FollowerLock
 ///   config            saved settings of the command line
+///   settings.lock     excludes others while config or hosts are changed
 ///   limits            StandingLimit
 ///   hosts             HostPolicyFile
 ///   turns/            HostTurns
+///   sessions          cookies of logins (`SessionFile`), 0600
+///   streams/          StreamFolder
+///   runs/             tasks of runs that the command line names
 ///   middlewares       ProgramList
 ///   tasks/ab/<id>.info        InfoFile
 ///   tasks/ab/<id>.pieces      PieceFile
 ///   tasks/ab/<id>.digests     PieceDigestFile
 ///   barrels/<name>.barrel     BarrelFile
 ///   barrels/<name>.barrel.done    FinishedIndex
+///   sets/<name>.set           SetRecord
 ///   mailbox/  replies/        Mailbox
 ///   delivered/                DeliveredFiles
 ///   files/ab/<id>/            files of tasks without a destination of their own
@@ -106,6 +111,8 @@ package struct WorkPath: Sendable, Hashable {
     package var numberPath: String { root + "/number" }
     /// The settings file of the command line.
     package var configPath: String { root + "/config" }
+    /// The file that is locked while one with settings is read, changed and replaced. A shard has that of its work path.
+    package var settingsLockPath: String { ofShards.root + "/settings.lock" }
     /// The file of `WaitNotice`.
     package var waitingPath: String { root + "/waiting" }
     /// The file of `ChangeJournal`.
@@ -116,12 +123,20 @@ package struct WorkPath: Sendable, Hashable {
     package var limitsPath: String { root + "/limits" }
     /// The file of `HostPolicyFile`.
     package var hostsPath: String { root + "/hosts" }
+    /// The file of `SessionFile`.
+    package var sessionsPath: String { root + "/sessions" }
     /// The folder of `HostTurns`.
     package var turnsFolder: String { root + "/turns" }
     /// The file of `AwaitedMembers`.
     package var awaitedPath: String { root + "/awaited" }
     /// The file of `ProgramList`.
     package var middlewaresPath: String { root + "/middlewares" }
+    /// The list of source programs.
+    package var sourcesPath: String { root + "/sources" }
+    /// The folder in which the command line keeps the tasks of runs that failed. A shard has that of its work path.
+    package var runsFolder: String { ofShards.root + "/runs" }
+    /// The folder of the records of published sets.
+    package var setsFolder: String { root + "/sets" }
     /// The folder of the info files.
     package var tasksFolder: String { root + "/tasks" }
     /// The folder of the barrel files.
@@ -191,8 +206,8 @@ package struct WorkPath: Sendable, Hashable {
     /// the umask.
     ///
     /// - Throws: `.notFound` if it is missing and `create` is false; `.laterVersion` if a later version of this
-    ///   software created it (it stays unchanged); `.workPathUnusable` if it is not a folder, belongs to another
-    ///   user, is writable by others, or cannot be read and written. All of them name the path.
+    ///   software created it (it stays unchanged); `.workPathUnusable` if it is not a folder, it or a folder in it belongs to
+    ///   another user or is writable by others, or it cannot be read and written. All of them name the path.
     package func open(create: Bool) throws {
         guard !root.isEmpty else {
             throw DownloadError(
@@ -201,7 +216,9 @@ package struct WorkPath: Sendable, Hashable {
         }
         if create { try makeRoot() }
         try checkRoot()
+        try checkFolders()
         try checkLayout(create: create)
+        StreamFolder.sweep(self)
         guard create else { return }
         for folder in [tasksFolder, barrelsFolder, mailboxFolder, repliesFolder, filesFolder, quarantineFolder] {
             do { try FileIO.makeFolder(folder) } catch { throw unusable("cannot be written", cause: error) }
@@ -231,7 +248,7 @@ package struct WorkPath: Sendable, Hashable {
             if !missing.isEmpty { try FileIO.makeFolder(root) }
             FolderAttributes.set(FolderAttributes.wanted(isNew: !missing.isEmpty, on: .current), of: root)
         } catch {
-            throw unusable("cannot be made", cause: error)
+            throw unusable("cannot be made", cause: error, remedy: .chooseWorkPath)
         }
     }
 
@@ -246,10 +263,32 @@ package struct WorkPath: Sendable, Hashable {
             throw unusable("belongs to another user (uid \(status.st_uid)); choose a work path of your own")
         }
         guard status.st_mode & 0o022 == 0 else {
-            throw unusable("can be written by other users; run: chmod go-w '\(root)'")
+            throw unusable("can be written by other users; run: chmod go-w \(ShellWord.quoted(root))")
         }
         guard access(root, R_OK | W_OK | X_OK) == 0 else {
-            throw unusable("cannot be written", cause: DownloadError(system: errno, "write", root))
+            throw unusable(
+                "cannot be written", cause: DownloadError(system: errno, "write", root), remedy: .chooseWorkPath)
+        }
+    }
+
+    /// Checks the folders below the root. Another user could have put records and requests into them, also before the root became
+    /// private.
+    private func checkFolders() throws {
+        func check(_ folder: String) throws {
+            var status = stat()
+            guard stat(folder, &status) == 0, let fault = FileIO.ownerFault(status) else { return }
+            throw DownloadError(
+                .workPathUnusable,
+                "The work path \(root) cannot be used: its folder \(folder) \(fault). Look for files that are not yours, and run: "
+                    + "chmod -R go-w \(ShellWord.quoted(root))")
+        }
+        for folder in [
+            tasksFolder, barrelsFolder, mailboxFolder, repliesFolder, filesFolder, deliveredFolder, quarantineFolder,
+            turnsFolder, shardsFolder, streamsFolder, setsFolder, runsFolder,
+        ] { try check(folder) }
+        try FileIO.forEachName(in: tasksFolder) { name in
+            try check("\(tasksFolder)/\(String(decoding: name, as: UTF8.self))")
+            return true
         }
     }
 
@@ -300,11 +339,11 @@ package struct WorkPath: Sendable, Hashable {
         }
     }
 
-    private func unusable(_ reason: String, cause: (any Error)? = nil) -> DownloadError {
+    private func unusable(_ reason: String, cause: (any Error)? = nil, remedy: Remedy? = nil) -> DownloadError {
         let cause = cause as? DownloadError
         return DownloadError(
             cause?.code == .noSpace ? .noSpace : .workPathUnusable, "The work path \(root) \(reason).",
-            underlying: cause?.message)
+            underlying: cause?.message, remedy: remedy)
     }
 
     // MARK: Default

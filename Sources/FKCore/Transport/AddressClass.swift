@@ -38,6 +38,8 @@ package enum AddressClass {
         if leadingZeros >= 15 { return true }  // :: and ::1
         let mapped = leadingZeros >= 10 && bytes[10] == 0xff && bytes[11] == 0xff
         let translated = bytes.starts(with: [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0])
+        // NAT64 for use inside a network (RFC 8215): where the IPv4 address is in it depends on the network.
+        if bytes.starts(with: [0, 0x64, 0xff, 0x9b, 0, 1]) { return true }
         if mapped || translated || leadingZeros >= 12 { return isPrivateIPv4(Array(bytes[12...])) }
         if bytes[0] == 0x20, bytes[1] == 0x02 { return isPrivateIPv4(Array(bytes[2..<6])) }  // 6to4
         return bytes[0] & 0xfe == 0xfc  // unique local

@@ -9,9 +9,10 @@
         /// It outlives the handle.
         private let share: CurlShare?
         private let errorBuffer: UnsafeMutablePointer<CChar>
-        /// The error number of a socket that could not be opened; 0 without one.
-        private let socketError: UnsafeMutablePointer<Int32>
-        private var headerList: UnsafeMutablePointer<curl_slist>?
+        /// The error of a socket that could not be opened, and who decides about its address.
+        private let opening: UnsafeMutablePointer<fk_socket_opening>
+        /// The lists of texts that are set. libcurl does not copy them.
+        private var lists: [UnsafeMutablePointer<curl_slist>] = []
         /// The options that are set besides the URL; nil if unknown.
         var setup: Setup?
 
@@ -23,8 +24,8 @@
             self.pointer = pointer
             errorBuffer = .allocate(capacity: Int(CURL_ERROR_SIZE))
             errorBuffer.pointee = 0
-            socketError = .allocate(capacity: 1)
-            socketError.pointee = 0
+            opening = .allocate(capacity: 1)
+            opening.initialize(to: fk_socket_opening())
             self.share = share
             set(CURLOPT_SHARE, share?.pointer)
             // Enables libcurl's cookie engine, for cookies that redirects set. `reset()` does not disable it. Setting
@@ -35,9 +36,9 @@
 
         deinit {
             curl_easy_cleanup(pointer)
-            curl_slist_free_all(headerList)
+            lists.forEach(curl_slist_free_all)
             errorBuffer.deallocate()
-            socketError.deallocate()
+            opening.deallocate()
         }
 
         /// Clears every option of the last request. Connections and TLS sessions do not belong to the handle and
@@ -45,29 +46,60 @@
         func reset() {
             setup = nil
             curl_easy_reset(pointer)
-            curl_slist_free_all(headerList)
-            headerList = nil
+            lists.forEach(curl_slist_free_all)
+            lists = []
             clearError()
             set(CURLOPT_ERRORBUFFER, errorBuffer)
-            fk_easy_set_open_socket(pointer, socketError)
+            opening.pointee.may = nil
+            fk_easy_set_open_socket(pointer, opening)
         }
 
         /// Adds the cookies of lines in Netscape's form. `CURLOPT_COOKIEFILE` would stay set on the pooled handle, and be read
         /// again at each redirect, where it brings back what the server has deleted.
         func add(cookies: [String]) { for line in cookies { set(CURLOPT_COOKIELIST, line) } }
 
+        /// The cookies of the transfer, as lines in Netscape's form.
+        var cookies: [String] {
+            var list: UnsafeMutablePointer<curl_slist>?
+            guard fk_easy_get_list(pointer, CURLINFO_COOKIELIST, &list) == CURLE_OK else { return [] }
+            defer { curl_slist_free_all(list) }
+            var lines: [String] = []
+            var node = list
+            while let item = node {
+                lines.append(String(cString: item.pointee.data))
+                node = item.pointee.next
+            }
+            return lines
+        }
+
         /// Removes the cookies of one transfer, so that the next one with this handle does not send them.
         func forgetCookies() { set(CURLOPT_COOKIELIST, "ALL") }
 
         func clearError() {
             errorBuffer.pointee = 0
-            socketError.pointee = 0
+            opening.pointee.error = 0
         }
+
+        /// Asks before a socket is opened. It stays until the next `reset()`.
+        func askBeforeConnecting(
+            _ may: @escaping @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<sockaddr>?) -> Int32,
+            _ context: UnsafeMutableRawPointer
+        ) {
+            opening.pointee.may = may
+            opening.pointee.context = context
+        }
+
+        /// False for a libcurl before 7.80, which does not tell when it sends a request.
+        static let announcesRequests: Bool = {
+            guard let easy = curl_easy_init() else { return true }
+            defer { curl_easy_cleanup(easy) }
+            return fk_easy_set_request_callback(easy, nil) == CURLE_OK
+        }()
 
         /// True if the process had no descriptor for a socket, or has none now: a name lookup and the reading of a
         /// certificate file then fail without a reason.
         var lacksDescriptor: Bool {
-            if [EMFILE, ENFILE].contains(socketError.pointee) { return true }
+            if [EMFILE, ENFILE].contains(opening.pointee.error) { return true }
             let probe = open("/dev/null", O_RDONLY | O_CLOEXEC)
             guard probe >= 0 else { return [EMFILE, ENFILE].contains(errno) }
             close(probe)
@@ -89,15 +121,20 @@
             fk_easy_set_pointer(pointer, option, value)
         }
 
-        /// Sets the header lines.
+        /// Sets an option that is a list of texts, such as the header lines. It stays until the next `reset()`.
         ///
         /// - Returns: false if libcurl has no memory.
-        func setHeaders(_ lines: [String]) -> Bool {
+        func setList(_ option: CURLoption, _ lines: [String]) -> Bool {
+            var list: UnsafeMutablePointer<curl_slist>?
             for line in lines {
-                guard let longer = curl_slist_append(headerList, line) else { return false }
-                headerList = longer
+                guard let longer = curl_slist_append(list, line) else {
+                    curl_slist_free_all(list)
+                    return false
+                }
+                list = longer
             }
-            fk_easy_set_list(pointer, CURLOPT_HTTPHEADER, headerList)
+            if let list { lists.append(list) }
+            fk_easy_set_list(pointer, option, list)
             return true
         }
 
@@ -105,6 +142,12 @@
             var value = 0
             fk_easy_get_long(pointer, info, &value)
             return value
+        }
+
+        func text(_ info: CURLINFO) -> String? {
+            var text: UnsafeMutablePointer<CChar>?
+            fk_easy_get_string(pointer, info, &text)
+            return text.map { String(cString: $0) }
         }
 
         /// Resolves a Location field against the URL of its response (RFC 3986 section 5), and percent-encodes

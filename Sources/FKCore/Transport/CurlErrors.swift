@@ -39,6 +39,7 @@
                 error.url = url
                 return error
             }
+            if !isConnected, let unusableProxy { return unusableProxy }
             if connectStatus >= 300 {
                 return make(
                     .proxy, "The proxy\(proxyName) answered \(connectStatus) to the request for a tunnel.",
@@ -113,16 +114,20 @@
             return text.contains(" to \(host) port \(port)") || text.contains(" via \(host)")
         }
 
-        private var unknownProxy: DownloadError {
-            guard let proxy else { return make(.proxy, "The proxy's name could not be looked up.", retry: true) }
+        /// The error for a proxy that is no valid address; nil for any other. libcurl's own text repeats it with its password.
+        private var unusableProxy: DownloadError? {
+            guard let proxy else { return nil }
             do throws(ProxyAddress.Fault) {
-                let address = try ProxyAddress(proxy)
-                return make(.proxy, "The proxy's name \(address.host) could not be looked up.", retry: true)
+                _ = try ProxyAddress(proxy)
+                return nil
             } catch {
-                // libcurl's own text repeats the proxy with its password.
-                let name = ProxyAddress.masked(proxy)
+                let name = Escaping.visible(ProxyAddress.masked(proxy))
                 return DownloadError(.invalidArgument, "The proxy \(name) cannot be used: \(error.reason).", url: url)
             }
+        }
+
+        private var unknownProxy: DownloadError {
+            make(.proxy, "The proxy's name\(address.map { " \($0.host)" } ?? "") could not be looked up.", retry: true)
         }
 
         private var violation: DownloadError {

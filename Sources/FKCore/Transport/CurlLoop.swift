@@ -16,6 +16,7 @@
         private let clock = CurlClock()
         private let delivered = CurlTurn()
         private let share: CurlShare?
+        private let guardian: FloodGuard
         private let signal: WakeSignal
         private var multi: CurlMulti
         private var transfers: [UInt64: CurlTransfer] = [:]
@@ -23,14 +24,20 @@
         private var commands: [CurlInbox.Command] = []
         private var gate = StreamGate()
         private var idleDeadline = UInt64.max
+        /// The servers that have asked for HTTP/1.1 in place of HTTP/2 (RFC 9113 section 7).
+        private var servers1 = Set<URLOrigin>()
+        /// The servers that have asked for fewer streams in this turn. All streams of a connection tell it.
+        private var calmed = Set<URLOrigin>()
 
         private static let idleSeconds = 120.0
         private static let maxSpares = 64
 
         /// Returns after `CurlInbox.stop()`, when every handler has been finished and all connections are closed.
         static func run(_ inbox: CurlInbox) {
+            let guardian = FloodGuard()
+            defer { guardian.stop() }
             while true {
-                if let loop = CurlLoop(inbox: inbox) { return loop.run() }
+                if let loop = CurlLoop(inbox: inbox, guardian: guardian) { return loop.run() }
                 var commands: [CurlInbox.Command] = []
                 let goesOn = inbox.take(&commands)
                 let error = goesOn ? CurlFailure.outOfDescriptors : cancelled
@@ -41,10 +48,13 @@
         }
 
         /// nil if libcurl has no memory, or the process no descriptor.
-        private init?(inbox: CurlInbox) {
+        private init?(inbox: CurlInbox, guardian: FloodGuard) {
             guard CurlTransport.isLibraryReady, let signal = WakeSignal() else { return nil }
             let share = CurlShare()
-            guard let multi = CurlMulti(clock: clock, signal: signal, share: share) else { return nil }
+            guard let multi = CurlMulti(clock: clock, signal: signal, share: share, guardian: guardian) else {
+                return nil
+            }
+            self.guardian = guardian
             self.inbox = inbox
             self.signal = signal
             self.multi = multi
@@ -72,7 +82,7 @@
             commands.removeAll(keepingCapacity: true)
             if goesOn {
                 multi.run()
-                collectFinished()
+                collectFinished(isFlooded: guardian.takeClosed())
                 attendDeadlines()
                 admitWaiting()
                 announceWait()
@@ -106,11 +116,15 @@
             let cookies: [String]
             do throws(DownloadError) {
                 request = try OutgoingRequest(start.request)
-                if let lack = TransportLibrary.lack(for: start.request.options) {
+                let options = start.request.options
+                if let lack = TransportLibrary.lack(for: options) ?? TrustFiles.fault(in: options) {
                     throw DownloadError(
                         .invalidArgument, "The transfer was not started: \(lack).", url: URLMasking.mask(request.url))
                 }
-                cookies = try start.request.options.cookiePath.map(CookieFile.lines) ?? []
+                let sessions = options.loginHost == nil ? nil : options.sessionPath
+                cookies =
+                    (sessions.map { SessionFile($0).cookies() } ?? [])
+                    + (try options.cookiePath.map(CookieFile.lines) ?? [])
             } catch {
                 start.handler.transportDidFinish(.failure(error))
                 return
@@ -121,9 +135,18 @@
             }
             easy.add(cookies: cookies)
             idleDeadline = .max
-            let transfer = CurlTransfer(id: id, start, request, easy: easy, clock: clock, turn: delivered)
+            let transfer = CurlTransfer(
+                id: id, start, request, easy: easy, clock: clock, turn: delivered, guardian: guardian)
+            transfer.givenCookies = cookies
             transfers[id] = transfer
-            switch transfer.sharedServer.map({ gate.admit(id, to: $0) }) {
+            guardian.transfersBegin()
+            if let server = transfer.sharedServer, servers1.contains(server) { transfer.useHTTP1() }
+            admit(transfer)
+        }
+
+        /// Submits a transfer once its server may get another stream.
+        private func admit(_ transfer: CurlTransfer) {
+            switch transfer.sharedServer.map({ gate.admit(transfer.id, to: $0) }) {
             case .later: break
             case .onNewConnection:
                 transfer.opensConnection = true
@@ -190,22 +213,56 @@
         /// Releases connections and handles that were idle for a while.
         private func closeIdleConnections() {
             idleDeadline = .max
-            guard let fresh = CurlMulti(clock: clock, signal: signal, share: share) else { return }
+            guard let fresh = CurlMulti(clock: clock, signal: signal, share: share, guardian: guardian) else { return }
             spares.removeAll()
             multi = fresh
         }
 
         // MARK: Ends
 
-        private func collectFinished() {
+        /// - Parameter isFlooded: true if the guard has shut a connection down since the last time.
+        private func collectFinished(isFlooded: Bool) {
+            calmed.removeAll()
             while let (context, code) = multi.takeEnded() {
                 let transfer = Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue()
-                if let next = transfer.next {
+                if isFlooded, code != CURLE_OK, transfer.outcome == nil {
+                    end(transfer.id, .failure(transfer.floodError))
+                } else if let next = transfer.next {
                     follow(next, transfer)
+                } else if let again = again(transfer, code) {
+                    send(transfer, again)
                 } else {
                     end(transfer.id, transfer.result(code, isShared: isShared(transfer)))
                 }
             }
+        }
+
+        /// How a request that has ended without an answer is sent again; nil if its end counts.
+        private func again(_ transfer: CurlTransfer, _ code: CURLcode) -> Sending.Again? {
+            let server = transfer.sharedServer
+            let again = transfer.again(code) {
+                guard let server else { return [] }
+                // libcurl tells one transfer of a connection why it ended.
+                var others = transfers.values.filter { $0.sharedServer == server }.map(\.sending)
+                if servers1.contains(server) {
+                    var told = Sending()
+                    told.wantsHTTP1 = true
+                    others.append(told)
+                }
+                return others
+            }
+            if transfer.sending.wantsHTTP1, let server { servers1.insert(server) }
+            return again
+        }
+
+        private func send(_ transfer: CurlTransfer, _ again: Sending.Again) {
+            multi.remove(transfer.easy)
+            if again == .calmly, let server = transfer.sharedServer, calmed.insert(server).inserted {
+                gate.calm(server)
+            }
+            gate.ended(transfer.id)
+            transfer.send(again: again)
+            admit(transfer)
         }
 
         /// True if another running transfer uses the connection of this one.
@@ -225,10 +282,12 @@
             gate.ended(id)
             multi.remove(transfer.easy)
             transfer.easy.set(CURLOPT_VERBOSE, false)
+            transfer.keepSession()
             transfer.easy.forgetCookies()
             // Options that the next request shares stay set. A pooled handle never keeps a user and password.
             if transfer.easy.setup == nil { transfer.easy.reset() }
             if spares.count < Self.maxSpares { spares.append(transfer.easy) }
+            if transfers.isEmpty { guardian.transfersEnded() }
             if transfers.isEmpty { idleDeadline = clock.after(seconds: Self.idleSeconds) }
             transfer.handler.transportDidFinish(result)
         }

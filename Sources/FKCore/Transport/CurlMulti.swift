@@ -29,6 +29,7 @@
         private let pointer: UnsafeMutableRawPointer
         private let clock: CurlClock
         private let signal: WakeSignal
+        private let guardian: FloodGuard
         private var sockets: SocketSet
         /// Its connections may belong to handles with this share, which therefore outlives it.
         private let share: CurlShare?
@@ -36,12 +37,13 @@
         private var timer = UInt64.max
 
         /// nil if libcurl has no memory.
-        init?(clock: CurlClock, signal: WakeSignal, share: CurlShare?) {
+        init?(clock: CurlClock, signal: WakeSignal, share: CurlShare?, guardian: FloodGuard) {
             guard let pointer = curl_multi_init() else { return nil }
             self.pointer = pointer
             self.clock = clock
             self.signal = signal
             self.share = share
+            self.guardian = guardian
             sockets = SocketSet(signal: signal.descriptor)
             fk_multi_set_long(pointer, CURLMOPT_PIPELINING, Int(CURLPIPE_MULTIPLEX))
             fk_multi_set_long(pointer, CURLMOPT_MAXCONNECTS, 256)
@@ -51,6 +53,7 @@
 
         deinit {
             fk_multi_set_events(pointer, nil, nil, nil)
+            guardian.forgetAll()
             curl_multi_cleanup(pointer)
         }
 
@@ -70,12 +73,16 @@
                 if ready.events & Int16(POLLERR | POLLHUP | POLLNVAL) != 0 {
                     events |= CURL_CSELECT_IN | CURL_CSELECT_ERR
                 }
+                guardian.enter()
                 curl_multi_socket_action(pointer, ready.socket, events, &running)
+                guardian.leave()
             }
             guard timer <= clock.now else { return }
             timer = .max
             // libcurl sets the timer again if it is not due yet.
+            guardian.enter()
             curl_multi_socket_action(pointer, CURL_SOCKET_TIMEOUT, 0, &running)
+            guardian.leave()
         }
 
         /// Returns the next transfer that has ended, as `CURLINFO_PRIVATE`, with its result; nil if there is none.
@@ -106,6 +113,7 @@
         private static let onSocket: fk_socket_callback = { _, socket, what, context, _ in
             guard let context else { return 0 }
             let multi = Unmanaged<CurlMulti>.fromOpaque(context).takeUnretainedValue()
+            if what == CURL_POLL_REMOVE { multi.guardian.forget(socket) } else { multi.guardian.watch(socket) }
             switch what {
             case CURL_POLL_IN: multi.sockets.watch(socket, Int16(POLLIN))
             case CURL_POLL_OUT: multi.sockets.watch(socket, Int16(POLLOUT))

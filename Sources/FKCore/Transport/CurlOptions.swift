@@ -13,7 +13,8 @@
 
             /// nil for a request with an option of its own.
             init?(_ request: OutgoingRequest, _ options: TransportOptions) {
-                guard request.method == "GET", request.body == nil, request.credentials == nil, !request.usesNetrc
+                guard request.method == "GET", request.body == nil, request.credentials == nil, !request.usesNetrc,
+                    request.certificate == nil
                 else { return nil }
                 isTLS = request.isTLS
                 headers = request.headers
@@ -23,7 +24,8 @@
             /// True if a request needs the same options.
             func isFor(_ request: OutgoingRequest, _ options: TransportOptions) -> Bool {
                 request.method == "GET" && request.body == nil && request.credentials == nil && !request.usesNetrc
-                    && isTLS == request.isTLS && headers == request.headers && self.options == options
+                    && request.certificate == nil && isTLS == request.isTLS && headers == request.headers
+                    && self.options == options
             }
         }
 
@@ -56,14 +58,19 @@
             if request.usesNetrc { set(CURLOPT_NETRC, Int(CURL_NETRC_OPTIONAL.rawValue)) }
             set(CURLOPT_HTTP_CONTENT_DECODING, false)
             set(CURLOPT_SUPPRESS_CONNECT_HEADERS, true)
-            configureConnection(options, isTLS: request.isTLS)
+            guard configureConnection(options, isTLS: request.isTLS) else { return false }
             configureTrust(options)
+            if let certificate = request.certificate {
+                set(CURLOPT_SSLCERT, certificate.path)
+                set(CURLOPT_SSLKEY, certificate.keyPath ?? certificate.path)
+            }
             let cookies = request.headers.filter { $0.isCookie }
             // Sent in one field together with the cookies of redirects, because a second Cookie field is not allowed
             // (RFC 6265 section 5.4).
             if let value = cookies.first?.value { set(CURLOPT_COOKIE, value) }
             // `Name;` is libcurl's syntax for a field without a value.
-            return setHeaders(
+            return setList(
+                CURLOPT_HTTPHEADER,
                 request.headers.filter { !$0.isCookie }
                     .map { $0.value.isEmpty ? "\($0.name);" : "\($0.name): \($0.value)" })
         }
@@ -80,7 +87,8 @@
             }
         }
 
-        private func configureConnection(_ options: TransportOptions, isTLS: Bool) {
+        /// - Returns: false if libcurl has no memory.
+        private func configureConnection(_ options: TransportOptions, isTLS: Bool) -> Bool {
             set(CURLOPT_BUFFERSIZE, CurlTransport.receiveBufferSize)
             set(CURLOPT_TCP_NODELAY, true)
             set(CURLOPT_TCP_KEEPALIVE, true)
@@ -88,6 +96,11 @@
             // Without a proxy in the environment, libcurl need not look there five times a request.
             if let proxy = options.proxy ?? (ProxyAddress.isInEnvironment ? nil : "") { set(CURLOPT_PROXY, proxy) }
             if let interface = options.interface { set(CURLOPT_INTERFACE, interface) }
+            switch options.addressFamily {
+            case .ipv4: set(CURLOPT_IPRESOLVE, Int(CURL_IPRESOLVE_V4))
+            case .ipv6: set(CURLOPT_IPRESOLVE, Int(CURL_IPRESOLVE_V6))
+            case nil: break
+            }
             if let servers = options.dnsServers { set(CURLOPT_DNS_SERVERS, servers) }
             if let url = options.dohURL { set(CURLOPT_DOH_URL, url) }
             switch options.httpVersion {
@@ -99,6 +112,7 @@
                 // Waits for a connection that may multiplex instead of opening another.
                 if isTLS { set(CURLOPT_PIPEWAIT, true) }
             }
+            return options.hostAddresses.map { setList(CURLOPT_CONNECT_TO, $0.map(\.connectTo)) } ?? true
         }
 
         private func configureTrust(_ options: TransportOptions) {

@@ -19,20 +19,27 @@
         /// The end as the handler or the transport decided it, whatever libcurl reports for the aborted callback.
         private(set) var outcome: Result<Void, DownloadError>?
 
-        private let request: TransportRequest
+        private var request: TransportRequest
         private let clock: CurlClock
         private let turn: CurlTurn
+        private let guardian: FloodGuard
         private var rules: RedirectRules
         private var collector: HeaderCollector
         private var end = BodyEnd()
         private var framing: BodyFraming? { end.framing }
         private(set) var isConnected = false
+        /// True once the transfer has been at the login host.
+        private(set) var hasLoggedIn = false
+        /// The cookies that it began with.
+        var givenCookies: [String] = []
         /// True if the transfer opens its own connection, even if others exist.
         var opensConnection = false
         /// True if the server has answered over HTTP/1, where a connection carries one transfer at a time.
         private(set) var isSerial = false
         private var watch: SilenceWatch
         private var redirectBody = 0
+        /// What is known about the way in which the current request was sent.
+        private(set) var sending = Sending()
         /// The local port of the connection: transfers with the same one share it. 0 before the request is sent.
         private(set) var localPort = 0
         /// The endpoint of the current connection: the server or a proxy.
@@ -45,22 +52,29 @@
             return connected.address
         }
         private var previousPeer: String?
+        /// Why an address was not connected to.
+        private var addressRefusal: DownloadError?
 
         init(
             id: UInt64, _ start: CurlInbox.Start, _ first: OutgoingRequest, easy: CurlEasy, clock: CurlClock,
-            turn: CurlTurn
+            turn: CurlTurn, guardian: FloodGuard
         ) {
             self.id = id
+            self.guardian = guardian
             self.turn = turn
             request = start.request
             handler = start.handler
             current = first
+            hasLoggedIn = first.isAtLogin
             self.easy = easy
             self.clock = clock
             watch = SilenceWatch(request.options)
             rules = RedirectRules(url: current.url, method: current.method, options: request.options)
             collector = Self.collector(request.options)
         }
+
+        /// True if its log is shown.
+        private let isTraced = TransportTrace.isOn
 
         private static func collector(_ options: TransportOptions) -> HeaderCollector {
             HeaderCollector(maxBytes: options.maxHeaderBytes, maxLines: options.maxHeaderLines)
@@ -73,7 +87,7 @@
             guard easy.configure(current, request.options) else { return false }
             // The loop retains the transfer while the handle is in use.
             let context = Unmanaged.passUnretained(self).toOpaque()
-            easy.set(CURLOPT_FRESH_CONNECT, opensConnection)
+            easy.set(CURLOPT_FRESH_CONNECT, opensConnection || watchesSockets)
             easy.set(CURLOPT_PRIVATE, context)
             easy.set(CURLOPT_WRITEDATA, context)
             easy.set(CURLOPT_HEADERDATA, context)
@@ -85,13 +99,22 @@
             fk_easy_set_progress_callback(easy.pointer, Self.onProgress)
             easy.set(CURLOPT_DEBUGDATA, context)
             fk_easy_set_debug_callback(easy.pointer, Self.onDebug)
+            if watchesSockets { easy.askBeforeConnecting(Self.onSocket, context) }
+            if sending.listens || isTraced || !CurlEasy.announcesRequests { easy.set(CURLOPT_VERBOSE, true) }
             return true
+        }
+
+        /// True if the target of a redirect is checked when its socket is opened, which is always a new one: libcurl before 7.80
+        /// cannot stop a request on a connection.
+        private var watchesSockets: Bool {
+            !CurlEasy.announcesRequests && rules.count > 0 && rules.checksAddresses
         }
 
         /// Switches to the request of a redirect.
         func follow(_ request: OutgoingRequest) {
             previousPeer = peer
             current = request
+            if request.isAtLogin { hasLoggedIn = true }
             opensConnection = false
             next = nil
             collector = Self.collector(self.request.options)
@@ -101,7 +124,59 @@
             watch = SilenceWatch(self.request.options)
             localPort = 0
             connected = nil
+            addressRefusal = nil
+            sending = Sending()
             easy.reset()
+        }
+
+        /// Keeps the cookies of a session that began at the login host, for the next transfers of the work path.
+        func keepSession() {
+            guard hasLoggedIn, let path = request.options.sessionPath else { return }
+            let changes = SessionFile.changes(from: givenCookies, to: easy.cookies)
+            SessionFile(path).keep(changes.new, ended: changes.ended)
+        }
+
+        // MARK: Sending again
+
+        /// True if the request may be sent twice (RFC 9110 section 9.2.2).
+        private var isRepeatable: Bool { ["GET", "HEAD"].contains(current.method) && current.body == nil }
+
+        /// How the request is to be sent again after libcurl has ended it; nil if that end counts.
+        ///
+        /// - Parameter others: returns what is known from the transfers of the server.
+        func again(_ code: CURLcode, others: () -> [Sending]) -> Sending.Again? {
+            guard isRepeatable, outcome == nil || sending.isStale, isConnected else { return nil }
+            sending.isReused = easy.long(CURLINFO_NUM_CONNECTS) == 0
+            sending.mayHTTP2 = sharedServer != nil && request.options.httpVersion == .automatic
+            sending.isHTTP2Failure = [CURLE_HTTP2, CURLE_HTTP2_STREAM].contains(code)
+            if code != CURLE_OK { sending.note(easy.errorText) }
+            if sending.mayHTTP2, !sending.isAnswered {
+                let known = others()
+                sending.learn(from: known)
+            }
+            return sending.again()
+        }
+
+        /// Prepares the same request to be sent again.
+        func send(again: Sending.Again) {
+            let former = sending
+            opensConnection = again == .onNewConnection
+            if again == .overHTTP1 { useHTTP1() }
+            collector = Self.collector(request.options)
+            end = BodyEnd()
+            outcome = nil
+            isConnected = false
+            watch = SilenceWatch(request.options)
+            localPort = 0
+            connected = nil
+            addressRefusal = nil
+            sending = Sending(after: again, former)
+            easy.reset()
+        }
+
+        /// Uses HTTP/1.1, unless the user has chosen another version.
+        func useHTTP1() {
+            if request.options.httpVersion == .automatic { request.options.httpVersion = .http1 }
         }
 
         // MARK: Time
@@ -109,6 +184,14 @@
         /// When this transfer needs attention without an event: the end of a pause, or of the server's allowed
         /// silence. libcurl watches the time to connect.
         var deadline: UInt64 { watch.deadline }
+
+        /// The error for a server that kept the thread busy without sending anything of use.
+        var floodError: DownloadError {
+            DownloadError(
+                .timeout,
+                "The server sent data without end that is no part of its answer, and its connection was closed.",
+                url: maskedURL, isRetryable: true)
+        }
 
         var isPaused: Bool { watch.pausedUntil != nil }
 
@@ -143,6 +226,11 @@
             return transfer.willSend(to: String(cString: peer), port: Int(port)) ? 0 : 1
         }
 
+        private static let onSocket: @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<sockaddr>?) -> Int32 = {
+            guard let context = $0, let address = $1.flatMap(NumericAddress.init) else { return 1 }
+            return Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue().mayConnect(to: address) ? 1 : 0
+        }
+
         private static let onHeader: fk_data_callback = { bytes, size, count, context in
             guard let context else { return 0 }
             let transfer = Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue()
@@ -164,15 +252,41 @@
         }
 
         private static let onDebug: fk_debug_callback = { _, type, bytes, count, context in
-            guard type == CURLINFO_TEXT, let bytes, let context else { return 0 }
+            guard let bytes, let context, type != CURLINFO_DATA_IN else { return 0 }
+            let transfer = Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue()
             let text = String(decoding: UnsafeRawBufferPointer(start: bytes, count: count), as: UTF8.self)
-            if text.contains("GOAWAY, error=0,") {
-                Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue().end.sawGoAway = true
-            }
+            if type == CURLINFO_HEADER_OUT, !CurlEasy.announcesRequests { transfer.noteSent() }
+            if transfer.isTraced { TransportTrace.show(type, text, secrets: transfer.request.secretHeaders) }
+            guard type == CURLINFO_TEXT, text.contains("GOAWAY") else { return 0 }
+            if text.contains("GOAWAY, error=0,") { transfer.end.sawGoAway = true }
+            transfer.sending.note(text)
             return 0
         }
 
+        /// Notes that a libcurl before 7.80 has sent the request.
+        private func noteSent() {
+            guard !isConnected else { return }
+            localPort = easy.long(CURLINFO_LOCAL_PORT)
+            _ = willSend(to: easy.text(CURLINFO_PRIMARY_IP) ?? "", port: easy.long(CURLINFO_PRIMARY_PORT))
+        }
+
+        /// Decides about the address of a socket, as `willSend` does about that of a connection.
+        private func mayConnect(to address: NumericAddress) -> Bool {
+            guard request.options.proxy?.isEmpty != false, URLOrigin(current.url)?.port == address.port else {
+                return true
+            }
+            do {
+                try rules.checkConnected(to: address.text, from: previousPeer)
+                return true
+            } catch {
+                addressRefusal = error
+                return false
+            }
+        }
+
         private func willSend(to address: String, port: Int) -> Bool {
+            // libcurl itself would send it again over HTTP/2.
+            if sending.wantsHTTP1, request.options.httpVersion == .automatic { return false }
             isConnected = true
             touch()
             connected = (address, port)
@@ -188,6 +302,8 @@
         }
 
         private func receive(line: UnsafeRawBufferPointer) -> Bool {
+            guardian.beat()
+            sending.isAnswered = true
             switch collector.add(line: line) {
             // An interim response does not prove that the final one will come, so the deadline stays.
             case .more, .interim: return true
@@ -209,6 +325,13 @@
 
         private func receive(_ collected: HeaderCollector.Head) -> Bool {
             isSerial = collected.version.hasPrefix("1")
+            if collected.status == 408, isSerial, isRepeatable, easy.long(CURLINFO_NUM_CONNECTS) == 0 {
+                // The server has sent it before it read the request.
+                sending.isStale = true
+                outcome = .failure(
+                    DownloadError(.timeout, "The server had given up the connection.", isRetryable: true))
+                return false
+            }
             var head = ResponseHead(
                 status: collected.status, httpVersion: collected.version, fields: collected.fields, url: current.url,
                 redirects: rules.count)
@@ -221,8 +344,10 @@
                 outcome = .failure(error)
                 return false
             }
-            (head.carried, head.via) = (rules.carried, rules.via)
-            if !head.carriesFile { setAside() }
+            head.carried = rules.carried
+            // Login hosts send a code along, which nobody else may read.
+            head.via = hasLoggedIn ? rules.via.map { String($0.prefix { $0 != "?" && $0 != "#" }) } : rules.via
+            if !head.carriesDocument { setAside() }
             if let error = handler.refusal(of: head) {
                 outcome = .failure(error)
                 return false
@@ -260,6 +385,7 @@
         }
 
         private func receive(_ bytes: UnsafeRawBufferPointer) -> Int {
+            guardian.beat()
             watch.heard(bytes.count, clock.now)
             if next != nil {
                 // A short body is read so that the connection can be reused. A long one is not worth it.
@@ -270,6 +396,7 @@
             let own = UnsafeRawBufferPointer(rebasing: bytes.prefix(end.meter.share(of: bytes.count)))
             switch handler.transport(didReceive: own) {
             case .consumed:
+                guardian.beat()
                 end.meter.take(own.count)
                 turn.delivered(id)
                 guard end.meter.endsHere else { return bytes.count }
@@ -320,6 +447,7 @@
                     return .failure(DownloadError(code, text, url: maskedURL, isRetryable: true))
                 }
             }
+            if !isConnected, let addressRefusal { return .failure(addressRefusal) }
             return .failure(
                 CurlFailure(
                     code: code, text: easy.errorText, url: maskedURL, isConnected: isConnected, hasHead: framing != nil,

@@ -11,6 +11,10 @@ package struct EchoMasking: Sendable {
     let request: RequestForm
     /// The lower-case names of the secret header fields.
     let secretHeaders: Set<String>
+    /// The fields that are secrets of one origin.
+    private var secrets: [HeaderField] = []
+    /// The proxy as the options have it; nil takes that of the environment.
+    private var proxy: String?
 
     /// Creates a masking of the secrets of a request.
     package init(request: URLRequest, secretHeaders: Set<String>) {
@@ -21,6 +25,13 @@ package struct EchoMasking: Sendable {
     package init(_ request: RequestForm, secretHeaders: Set<String>) {
         self.request = request
         self.secretHeaders = secretHeaders
+    }
+
+    /// Creates a masking of all that a transport's request has, also of what is not sent to its URL.
+    package init(_ request: TransportRequest) {
+        self.init(request.form, secretHeaders: request.secretHeaders)
+        secrets = request.secrets.compactMap(\.field)
+        proxy = request.options.proxy
     }
 
     /// The maximum length in bytes of all places of secrets together: both URLs and the secret header fields. Common
@@ -34,70 +45,34 @@ package struct EchoMasking: Sendable {
     ///   - url: the last URL of the transfer, because a redirect may contain a signature of its own.
     package func mask(_ text: String, url: String?) -> String {
         let urls = [request.url, url].compactMap(\.self)
-        let fields = request.fields.filter { name, _ in
-            let name = name.lowercased()
-            return HeaderField.alwaysSecret.contains(name) || secretHeaders.contains(name)
-        }.values
+        let fields = secretFields
         guard (urls + fields).reduce(0, { $0 + $1.utf8.count }) <= Self.maxPlaces else { return "***" }
-        let bytes = Array(text.utf8)
-        // Each secret begins with one of these, if it occurs at all. Most do not, whatever their number and length.
-        var beginnings: Set<UInt32> = []
-        for index in bytes.indices.dropLast(Self.minLength - 1) { beginnings.insert(Self.beginning(bytes[index...])) }
-        var hidden: [Range<Int>] = []
-        for secret in Self.secrets(urls, fields) {
-            // Longer than the text, only its beginning can be the text's end.
-            let secret = Array(secret.utf8.prefix(bytes.count + 1))
-            guard secret.count >= Self.minLength, beginnings.contains(Self.beginning(secret[...])) else { continue }
-            Self.find(secret, in: bytes, &hidden)
-        }
-        guard !hidden.isEmpty else { return text }
-        var masked: [UInt8] = []
-        var end = 0
-        for range in hidden.sorted(by: { $0.lowerBound < $1.lowerBound }) {
-            // One secret may be a part of another.
-            if range.lowerBound >= end {
-                masked += bytes[end..<range.lowerBound]
-                masked += "***".utf8
-            }
-            end = max(end, range.upperBound)
-        }
-        return String(decoding: masked + bytes[end...], as: UTF8.self)
+        return SecretBook(Self.secrets(urls, fields)).mask(text, isCut: true)
     }
 
-    private static func beginning(_ bytes: ArraySlice<UInt8>) -> UInt32 {
-        bytes.prefix(minLength).reduce(0) { $0 << 8 | UInt32($1) }
+    /// The error of a transfer with its texts masked, also libcurl's sentence about a proxy. Call it on no transport's thread.
+    package func mask(_ error: DownloadError) -> DownloadError {
+        let fields = request.fields.map { HeaderField($0, $1) } + secrets
+        let values = HeaderField.secretValues(of: fields, marked: secretHeaders)
+        return SecretBook(values.union(SecretBook.values(ofURL: request.url)).union(proxySecrets)).mask(error)
     }
 
-    /// Finds a secret and, at the end of the text, its beginning, in a time that is linear in both (Knuth, Morris, Pratt).
-    private static func find(_ secret: [UInt8], in bytes: [UInt8], _ found: inout [Range<Int>]) {
-        // The length of the longest beginning that each beginning also ends with.
-        var borders = [0]
-        for index in 1..<secret.count {
-            var length = borders[index - 1]
-            while length > 0, secret[index] != secret[length] { length = borders[length - 1] }
-            borders.append(secret[index] == secret[length] ? length + 1 : 0)
-        }
-        var length = 0
-        for (index, byte) in bytes.enumerated() {
-            while length > 0, byte != secret[length] { length = borders[length - 1] }
-            if byte == secret[length] { length += 1 }
-            if length == secret.count {
-                found.append(index + 1 - length..<index + 1)
-                length = 0
-            }
-        }
-        if length >= minLength { found.append(bytes.count - length..<bytes.count) }
+    private var proxySecrets: Set<String> {
+        ProxyAddress.text(option: proxy, url: request.url, environment: ProcessInfo.processInfo.environment)
+            .map(SecretBook.values(ofProxy:)) ?? []
+    }
+
+    /// The values of the secret header fields.
+    private var secretFields: [String] {
+        request.fields.filter { name, _ in HeaderField.isSecret(name) || secretHeaders.contains(name.lowercased()) }
+            .map(\.value) + secrets.map(\.value)
     }
 
     private static func secrets(_ urls: [String], _ fields: some Sequence<String>) -> Set<String> {
         var found: Set<String> = []
         for url in urls { found.formUnion(secrets(of: url)) }
-        for value in fields {
-            found.insert(value)
-            // The token without its scheme, and the value of a cookie without its name.
-            found.formUnion(value.utf8.split { separators.contains($0) }.compactMap { String(Substring($0)) })
-        }
-        return found.filter { $0.utf8.count >= minLength && !schemes.contains($0.lowercased()) }
+        for value in fields { found.formUnion(SecretBook.values(ofField: value)) }
+        return found
     }
 
     private static func secrets(of url: String) -> [String] {
@@ -111,9 +86,4 @@ package struct EchoMasking: Sendable {
         }
         return values + values.compactMap(\.removingPercentEncoding)
     }
-
-    private static let separators = Set(" ;,=".utf8)
-    /// Shorter secrets occur by chance in other words.
-    private static let minLength = 4
-    private static let schemes: Set<String> = ["basic", "bearer", "digest", "token"]
 }

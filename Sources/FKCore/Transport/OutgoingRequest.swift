@@ -11,18 +11,29 @@ struct OutgoingRequest {
     var headers: [HeaderField]
     var credentials: URLParts.Credentials?
     var usesNetrc: Bool
+    /// The host at which redirects may authenticate.
+    private var loginHost: LoginHost?
+    /// True if the request goes to the login host.
+    private(set) var isAtLogin = false
+    /// The client's certificate, for the first origin.
+    var certificate: ClientCertificate?
 
     /// Reads a transport's request.
     ///
     /// - Throws: `invalidURL`, `unsupportedScheme`, or `invalidArgument` for body streams and for header fields that
     ///   could add other fields (CR, LF, NUL).
     init(_ request: TransportRequest) throws(DownloadError) {
+        let opened = request.opened
         usesNetrc = request.options.netrc
-        if let plain = request.form.plainURL, request.options.userAgent == nil {
+        certificate = request.options.clientCertificate
+        if let plain = request.form.plainURL, request.options.userAgent == nil, opened.fields.isEmpty {
             (url, method, headers) = (plain, "GET", Self.usualHeaders)
+            goesTo(login: request.options.loginHost)
             return
         }
-        let (text, urlRequest) = (request.form.url, request.urlRequest)
+        let text = request.form.url
+        // The secrets that the URL may receive are among the fields from here on.
+        let urlRequest = request.urlRequest
         let parts = URLParts(text)
         guard let origin = URLOrigin(parts) else {
             throw DownloadError(
@@ -37,9 +48,8 @@ struct OutgoingRequest {
         credentials = parts.credentials
         method = urlRequest.httpMethod ?? "GET"
         body = urlRequest.httpBody
-        headers = request.form.fields.sorted { $0.key < $1.key }.map {
-            .init($0.key, $0.value)
-        }
+        headers =
+            urlRequest.allHTTPHeaderFields.map { $0.sorted { $0.key < $1.key }.map { .init($0.key, $0.value) } } ?? []
         guard urlRequest.httpBodyStream == nil else {
             throw DownloadError(
                 .invalidArgument, "A request body must be data; a stream cannot be sent again on a retry.")
@@ -54,6 +64,19 @@ struct OutgoingRequest {
                 .invalidArgument, "The request was not sent: \(fault).", url: URLMasking.mask(text))
         }
         for field in Self.usualHeaders { addDefault(field.name, field.value) }
+        goesTo(login: request.options.loginHost)
+    }
+
+    private mutating func goesTo(login host: String?) {
+        guard let host, let login = LoginHost(host) else { return }
+        loginHost = login
+        useLogin()
+    }
+
+    /// The login of `~/.netrc` belongs to its host, wherever the redirect comes from.
+    private mutating func useLogin() {
+        isAtLogin = loginHost?.isAt(url) == true
+        if isAtLogin { usesNetrc = true }
     }
 
     /// The fields of every request that has none of the same name.
@@ -66,7 +89,7 @@ struct OutgoingRequest {
     /// True if the URL is one of https, and not of http.
     var isTLS: Bool { url.utf8.dropFirst(4).first.map { $0 | 0x20 } == UInt8(ascii: "s") }
 
-    /// The request that follows a redirect.
+    /// The request that follows a redirect. Once it has left the first origin, no secret is sent any more.
     ///
     /// - Parameter secrets: the lower-case names of header fields that are sent to the first origin only.
     func following(_ hop: RedirectRules.Hop, secrets: Set<String>) -> OutgoingRequest {
@@ -81,17 +104,17 @@ struct OutgoingRequest {
         if !hop.keepsSecrets {
             next.headers.removeAll {
                 let name = $0.name.lowercased()
-                return Self.alwaysSecret.contains(name) || secrets.contains(name)
+                // Host is not a secret, but it contains the first origin and would be wrong for another.
+                return name == "host" || secrets.contains(name) || HeaderField.isSecret(name)
             }
             next.credentials = nil
             next.usesNetrc = false
+            next.certificate = nil
         }
         if let own = parts.credentials { next.credentials = own }
+        next.useLogin()
         return next
     }
-
-    /// Host is not a secret, but it contains the first origin and would be wrong for another.
-    private static let alwaysSecret: Set<String> = ["authorization", "cookie", "proxy-authorization", "host"]
 
     private mutating func addDefault(_ name: String, _ value: String) {
         if !headers.contains(where: { $0.name.caseInsensitiveEquals(name) }) { headers.append(.init(name, value)) }

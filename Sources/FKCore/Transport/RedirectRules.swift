@@ -7,7 +7,8 @@ import FKMiddleware
 ///   set a cookie, or until a file is ready.
 /// - A host outside ASCII becomes its IDNA form, as in a typed URL (`URLNormalizer`).
 /// - Only http and https are followed; https to http only if the options allow it.
-/// - A redirect from a public address to a private one is followed only if the options allow it.
+/// - A redirect from a public address to a private one is followed only if the options allow it. They can also refuse every
+///   redirect to a private address, except within the origin that was asked for.
 /// - After a redirect to another origin, secrets are never sent again, even if a later redirect leads back, because
 ///   the other origin chose that path.
 package struct RedirectRules: Sendable {
@@ -26,6 +27,9 @@ package struct RedirectRules: Sendable {
     private let maxRedirects: Int
     private let allowsInsecure: Bool
     private let allowsPrivate: Bool
+    private let refusesPrivate: Bool
+    /// True if an address may be refused.
+    package var checksAddresses: Bool { refusesPrivate || !allowsPrivate }
     private let firstURL: String
     private var url: String
     private var method: String
@@ -45,6 +49,7 @@ package struct RedirectRules: Sendable {
         maxRedirects = options.maxRedirects
         allowsInsecure = options.allowsInsecureRedirect
         allowsPrivate = options.allowsPrivateRedirect
+        refusesPrivate = options.refusesPrivate == true
         firstURL = url
         self.url = url
         self.method = method
@@ -117,8 +122,9 @@ package struct RedirectRules: Sendable {
         if from.scheme == "https", to.scheme == "http", !allowsInsecure {
             throw refusal("The redirect from https to http is refused because it gives up encryption.")
         }
-        if !allowsPrivate, AddressClass.isPrivate(host: to.host) == true, !isPrivate(from.host, fromAddress) {
-            throw refusal(privateRefusal(to.host))
+        if AddressClass.isPrivate(host: to.host) == true {
+            if !allowsPrivate, !isPrivate(from.host, fromAddress) { throw refusal(privateRefusal(to.host)) }
+            if refusesPrivate, to != URLOrigin(firstURL) { throw refusal(strictRefusal(to.host)) }
         }
         if (status == 303 && method != "HEAD") || ((status == 301 || status == 302) && method == "POST") {
             if method != "GET" { keepsBody = false }
@@ -136,9 +142,9 @@ package struct RedirectRules: Sendable {
     ///
     /// - Throws: `DownloadError` of code `redirect`.
     package func checkConnected(to address: String, from: String?) throws(DownloadError) {
-        guard !allowsPrivate, count > 0, AddressClass.isPrivate(address: address) == true, let from,
-            AddressClass.isPrivate(address: from) == false
-        else { return }
+        guard count > 0, AddressClass.isPrivate(address: address) == true else { return }
+        if refusesPrivate, URLOrigin(url) != URLOrigin(firstURL) { throw refusal(strictRefusal(address)) }
+        guard !allowsPrivate, let from, AddressClass.isPrivate(address: from) == false else { return }
         throw refusal(privateRefusal(address))
     }
 
@@ -148,6 +154,10 @@ package struct RedirectRules: Sendable {
 
     private func privateRefusal(_ host: String) -> String {
         "The redirect from a public address to \(host) is refused: it is a loopback or private address."
+    }
+
+    private func strictRefusal(_ host: String) -> String {
+        "The redirect to \(host) is refused: it is a loopback, link-local or private address of another server."
     }
 
     private func refusal(_ message: String) -> DownloadError {

@@ -50,9 +50,18 @@ struct SilenceWatch {
     ///
     /// - Parameter url: with secrets masked.
     func error(hasHead: Bool, url: String) -> DownloadError {
-        let what = !hasHead ? "sent no complete head" : newBytes > 0 ? "sent hardly anything" : "sent nothing"
-        return DownloadError(
-            .timeout, "The server \(what) for \(Self.text(allowedSilence)) s.", url: url, isRetryable: true)
+        let what = !hasHead ? Self.noAnswer : newBytes > 0 ? Self.tooLittle : Self.nothing
+        return Self.error(what, allowedSilence, url: url)
+    }
+
+    static let noAnswer = "did not answer within"
+    static let tooLittle = "sent hardly anything for"
+    static let nothing = "sent nothing for"
+
+    /// - Parameter what: what the server did, up to the time.
+    static func error(_ what: String, _ seconds: Double, url: String) -> DownloadError {
+        DownloadError(
+            .timeout, "The server \(what) \(text(seconds)) s.", url: url, isRetryable: true, remedy: .waitLonger)
     }
 
     /// `60` and `2.5`, the same in every locale.

@@ -1,3 +1,5 @@
+import FKMiddleware
+
 /// Limits the number of transfers in libcurl for a server that may use HTTP/2, and chooses the transfers that open a further
 /// connection.
 ///
@@ -5,7 +7,7 @@
 /// transfers opened 129 connections to nginx, which allows 128 streams). It therefore gets at most
 /// `streamsPerConnection` transfers for each connection that is known to exist. The first transfer of every further
 /// hundred opens a new connection, and the others wait for it. A server that speaks HTTP/1.1 gets all transfers at
-/// once, because each needs its own connection there.
+/// once, because each needs its own connection there. A server that asks for calm gets fewer streams.
 struct StreamGate {
     /// The number of streams that servers should at least allow (RFC 9113 section 6.5.2).
     static let streamsPerConnection = 100
@@ -25,14 +27,22 @@ struct StreamGate {
         var opening: Set<UInt64> = []
         var waiting: ArraySlice<UInt64> = []
         var isSerial = false
+        /// The number of streams that the server bears; nil for the usual one. It then gets no further connection.
+        var most: Int?
 
-        var room: Int { isSerial ? .max : connections * StreamGate.streamsPerConnection - active + opening.count }
+        var room: Int {
+            if isSerial { return .max }
+            return (most ?? connections * StreamGate.streamsPerConnection) - active + opening.count
+        }
         var wanted: Int {
-            (active + waiting.count + StreamGate.streamsPerConnection) / StreamGate.streamsPerConnection
+            most == nil
+                ? (active + waiting.count + StreamGate.streamsPerConnection) / StreamGate.streamsPerConnection : 0
         }
     }
 
     private var servers: [URLOrigin: Server] = [:]
+    /// The number of streams for servers that have asked for fewer.
+    private var calm: [URLOrigin: Int] = [:]
     private var places: [UInt64: URLOrigin] = [:]
     private var admitted: [UInt64] = []
     /// The number of waiting transfers, over all servers.
@@ -40,7 +50,7 @@ struct StreamGate {
 
     mutating func admit(_ id: UInt64, to origin: URLOrigin) -> Admission {
         places[id] = origin
-        var server = servers[origin, default: Server()]
+        var server = servers[origin, default: Server(most: calm[origin])]
         defer { servers[origin] = server }
         if server.room > 0 {
             server.active += 1
@@ -54,6 +64,15 @@ struct StreamGate {
         server.waiting.append(id)
         waitingCount += 1
         return .later
+    }
+
+    /// The server has too many streams (RFC 9113 section 7, ENHANCE_YOUR_CALM): it gets half as many from now on, and at least
+    /// one.
+    mutating func calm(_ origin: URLOrigin) {
+        let active = servers[origin]?.active ?? 1
+        let most = max(1, min(calm[origin] ?? .max, active) / 2)
+        calm[origin] = most
+        servers[origin]?.most = most
     }
 
     /// The connection of a transfer exists now.

@@ -11,9 +11,9 @@ import Foundation
 /// - `start` never blocks and never calls the handler before it returns.
 /// - All calls for one transfer come in order and never concurrently. `didFinish` comes exactly once and last, also
 ///   after `cancel()` (then with `.cancelled`) and after `shutdown()`.
-/// - The transport follows redirects itself (`RedirectRules`). The handler receives only the final response's head,
+/// - The transport follows redirects itself. The handler receives only the final response's head,
 ///   once.
-/// - The body of a status other than 200, 203 and 206 only explains the status. It gets one second in total, however
+/// - The body of a status other than 200, 203, 206 and 207 only explains the status. It gets one second in total, however
 ///   slowly it arrives; a longer one ends with `.timeout`. The body of a redirect never gets longer either.
 /// - The handler receives the body without transfer coding and with its content coding unchanged.
 /// - A handler that is slow or returns `.pause` slows the server down: memory for one transfer stays bounded.
@@ -32,9 +32,11 @@ public struct TransportRequest: Sendable {
     /// The values of a request.
     private struct Fields: Sendable {
         var form: RequestForm
+        var secrets: [Secret]
         var secretHeaders: Set<String>
         var options: TransportOptions
         var prefersHTTP1: Bool
+        var task: TaskID?
     }
 
     /// Changed only while one request has it.
@@ -53,22 +55,50 @@ public struct TransportRequest: Sendable {
         }
     }
 
-    /// Method, URL and header fields, after all request middlewares.
+    /// Method, URL and header fields, after all request middlewares. It has the secrets that its URL may receive, and no others.
+    ///
+    /// Setting it replaces the secret fields too.
     public var urlRequest: URLRequest {
-        get { own.form.urlRequest }
-        set { own.form = .full(newValue) }
+        get {
+            let opened = opened
+            var request = own.form.urlRequest
+            for field in opened.fields { request.add(field) }
+            return request
+        }
+        set {
+            own.form = .full(newValue)
+            own.secrets.removeAll { $0.field != nil }
+        }
     }
-    /// The same, as far as it is needed.
+    /// The request without its secrets, as far as it is needed.
     var form: RequestForm { own.form }
+    /// The secrets, each with the origin that may receive it.
+    package var secrets: [Secret] { own.secrets }
+    /// The secrets that the request's URL may receive.
+    var opened: OpenedSecrets { OpenedSecrets(own.secrets, for: own.secrets.isEmpty ? "" : own.form.url) }
     /// The lower-case names of header fields that must not follow a redirect to another origin. The default is none.
-    /// `Authorization`, `Cookie` and `Proxy-Authorization` never follow such a redirect.
+    /// `Authorization`, `Cookie`, `Proxy-Authorization` and fields whose names look like a secret's, such as `X-Api-Key`, never
+    /// follow such a redirect.
     public var secretHeaders: Set<String> {
         get { own.secretHeaders }
         set { own.secretHeaders = newValue }
     }
-    /// The downloader's transport options, overridden by the task's own.
+    /// The downloader's transport options, overridden by the task's own. `netrc`, `cookieFile` and `clientCertificate` are set only if
+    /// the request's URL may receive the login, the cookies and the certificate.
     public var options: TransportOptions {
-        _read { yield own.options }
+        _read {
+            if own.secrets.isEmpty {
+                yield own.options
+            } else {
+                var options = own.options
+                let opened = opened
+                if opened.usesNetrc { options.netrc = true }
+                if let path = opened.cookiePath { options.cookiePath = path }
+                if let certificate = opened.certificate { options.clientCertificate = certificate }
+                if let login = opened.login { (options.loginHost, options.sessionPath) = login }
+                yield options
+            }
+        }
         _modify { yield &own.options }
     }
     /// True if its own connection and HTTP/1.1 suit the request best, for `TransportOptions.HTTPVersion.automatic`.
@@ -77,8 +107,14 @@ public struct TransportRequest: Sendable {
         get { own.prefersHTTP1 }
         set { own.prefersHTTP1 = newValue }
     }
+    /// The task whose file is requested; nil for a request of no task. It says nothing to a server. Tests tell the requests of
+    /// several tasks apart by it.
+    package var task: TaskID? {
+        get { own.task }
+        set { own.task = newValue }
+    }
 
-    /// Creates a request for tests of a transport. The engine creates its own.
+    /// Creates a request whose fields and options are meant for its URL.
     package init(
         urlRequest: URLRequest, secretHeaders: Set<String> = [], options: TransportOptions = .init(),
         prefersHTTP1: Bool = false
@@ -88,9 +124,16 @@ public struct TransportRequest: Sendable {
     }
 
     /// Creates a request.
-    package init(_ form: RequestForm, secretHeaders: Set<String>, options: TransportOptions, prefersHTTP1: Bool) {
+    ///
+    /// - Parameter secrets: apart from the fields of `form`, which are meant for its URL; the default is none.
+    package init(
+        _ form: RequestForm, secrets: [Secret] = [], secretHeaders: Set<String>, options: TransportOptions,
+        prefersHTTP1: Bool
+    ) {
         storage = Storage(
-            Fields(form: form, secretHeaders: secretHeaders, options: options, prefersHTTP1: prefersHTTP1))
+            Fields(
+                form: form, secrets: secrets, secretHeaders: secretHeaders, options: options,
+                prefersHTTP1: prefersHTTP1))
     }
 }
 

@@ -26,4 +26,20 @@ public enum TransportKind: String, Sendable, Hashable, Codable, CaseIterable {
         #endif
         }
     }
+
+    /// Why transfers of this kind cannot be restricted to some networks; nil if they can, or if all are allowed.
+    package func fault(_ networks: Networks) -> String? {
+        guard networks != Networks() else { return nil }
+        #if canImport(Darwin)
+            #if canImport(CLibcurl)
+                guard self != .urlSession else { return nil }
+                return "networks are chosen, and libcurl uses all of them: set transportKind to .urlSession, or leave "
+                    + "networks as it is"
+            #else
+                return nil
+            #endif
+        #else
+            return "networks are chosen, and no transport of this system tells networks apart: leave networks as it is"
+        #endif
+    }
 }

@@ -94,7 +94,7 @@ struct URLSessionFlow {
         if !hasHead, silentLength != nil { unreported += seconds }
         let limit = isAside ? SilenceWatch.asideSeconds : allowed
         if silence >= limit {
-            let what = !hasHead ? "sent no complete head" : newBytes > 0 ? "sent hardly anything" : "sent nothing"
+            let what = !hasHead ? SilenceWatch.noAnswer : newBytes > 0 ? SilenceWatch.tooLittle : SilenceWatch.nothing
             return .silent(what, limit)
         }
         guard !hasHead, let silentLength, silentLength > Self.maxRedirectBody || unreported >= Self.redirectSeconds

@@ -10,7 +10,8 @@ enum URLSessionOptions {
     /// | --- | --- |
     /// | `caFile`, `crlFile`, `pinnedPublicKey`, `insecure` | FoundationNetworking has no callback and no setting for certificates |
     /// | `proxy` other than the environment's | no setting is read (swift-corelibs-foundation #5199) |
-    /// | `interface`, `netrc`, `httpVersion`, `cookieFile`, `dnsServers`, `dohURL` | there is no setting |
+    /// | `clientCertificate` | its challenge is answered with an identity of the keychain, not with files |
+    /// | `interface`, `addressFamily`, `netrc`, `httpVersion`, `cookieFile`, `loginHost`, `dnsServers`, `dohURL` | there is no setting |
     static func refusal(
         of options: TransportOptions, url: String, environment: [String: String] = ProcessInfo.processInfo.environment
     ) -> DownloadError? {
@@ -21,6 +22,10 @@ enum URLSessionOptions {
         if options.insecure { refused.append("accepting any certificate") }
         if let proxy = options.proxy, !proxy.isEmpty { refused.append("a proxy of its own") }
         if options.interface != nil { refused.append("a network interface") }
+        if options.clientCertificate != nil { refused.append("a client's certificate") }
+        if options.addressFamily != nil { refused.append("a version of IP") }
+        if options.loginHost != nil { refused.append("a login host") }
+        if options.hostAddresses != nil { refused.append("addresses of hosts") }
         if options.netrc { refused.append("~/.netrc") }
         if options.cookiePath != nil { refused.append("a file of cookies") }
         if options.dnsServers != nil { refused.append("name servers") }

@@ -116,8 +116,7 @@ final class URLSessionTransfer: @unchecked Sendable {
     }
 
     private static func silence(_ what: String, _ seconds: Double, _ url: String) -> DownloadError {
-        DownloadError(
-            .timeout, "The server \(what) for \(SilenceWatch.text(seconds)) s.", url: url, isRetryable: true)
+        SilenceWatch.error(what, seconds, url: url)
     }
 
     /// The number of checks for a response whose length Foundation has reported.
@@ -176,7 +175,7 @@ final class URLSessionTransfer: @unchecked Sendable {
         case .success(let framing): meter.framing = framing
         }
         self.head = head
-        let isAside = !head.carriesFile
+        let isAside = !head.carriesDocument
         flow.withLock { $0.answered(isAside: isAside) }
         if let error = CallbackThreads.run({ handler.refusal(of: head) }) { throw error }
         // Foundation has decoded the body, so the bytes to come are not those that the head describes.
@@ -198,7 +197,7 @@ final class URLSessionTransfer: @unchecked Sendable {
         guard head != nil else {
             return endNow(.failure(invalid("its body comes before its head")))
         }
-        if head?.carriesFile == true {
+        if head?.carriesDocument == true {
             let enough = request.options.silenceBreakingBytes
             flow.withLock { $0.heard(data.count, enough: enough) }
         }

@@ -42,8 +42,8 @@ package final class URLSessionTransport: Transport {
     }
 }
 
-/// The networks that transfers over URLSession may use (`Configure.networks`). It has no effect on libcurl, and none on Linux, which
-/// does not tell networks apart.
+/// The networks that transfers over URLSession may use (`Configure.networks`). libcurl does not tell networks apart, and no transport
+/// on Linux does: other values than the defaults are refused there.
 public struct Networks: Sendable, Hashable {
     /// Whether mobile networks may be used. The default is true.
     public var allowsCellular = true

@@ -13,10 +13,15 @@ import Foundation
 /// chains.register(authenticator: Session(tokens: tokens), for: .host("files.example.com"))
 /// ```
 ///
-/// `refresh` runs once for any number of tasks whose requests were refused, and never twice at the same time. The tasks that
-/// wait for it hold no slot. They then begin another attempt, which does not count. A task whose next attempt is refused as
-/// well fails with that error. If `refresh` throws, the waiting tasks fail with its error. At most 5 renewals begin in 30 s:
-/// later refusals fail their tasks.
+/// A credential belongs to a server. With a scope that names a host, `authenticate` runs for the requests to that host; with any
+/// other scope, for the requests to the origin of the task's own URL, and not for those to its mirrors, to addresses that a list or a
+/// server named, and to a new address of `Control.relink`.
+///
+/// `refresh` runs once for any number of tasks whose requests were refused, and never twice at the same time. While it runs, the
+/// tasks of the scope send nothing: those that were refused wait for it, and so do those whose turn comes meanwhile. They hold no
+/// slot. They then begin another attempt, which does not count. A task whose next attempt is refused as well fails with that
+/// error. If `refresh` throws, the waiting tasks fail with its error. At most 5 renewals begin in 30 s: later refusals fail their
+/// tasks. `refresh` must not wait for a download of the same scope, which would wait for it.
 public protocol Authenticator: Sendable {
     /// Adds the credential. It runs before each request.
     ///
@@ -45,7 +50,8 @@ extension MiddlewareChains {
     ///
     /// - Parameters:
     ///   - priority: the position in the chain; the default is 100.
-    ///   - scope: the tasks it handles; the default is all. `.host` is the usual one: a credential belongs to a server.
+    ///   - scope: the tasks it handles; the default is all. `.host` is the usual one, and the only one whose credential goes to
+    ///     mirrors of that host.
     /// - Returns: the registration, for `remove(_:)`.
     @discardableResult
     public func register(
@@ -55,26 +61,55 @@ extension MiddlewareChains {
     }
 }
 
+/// A request middleware of this library that sets a credential without a look at the request's URL.
+protocol CredentialMiddleware: RequestMiddleware {
+    /// True if its scope names the host that receives the credential.
+    var isForHost: Bool { get set }
+}
+
+extension CredentialMiddleware {
+    /// The middleware as it is registered for a scope.
+    func bound(to scope: MiddlewareScope) -> Self {
+        var bound = self
+        bound.isForHost = scope.isHost
+        return bound
+    }
+
+    /// True if a request may receive the credential: it goes to the host of the scope, or to the origin of the task's own URL.
+    func mayAuthenticate(_ request: URLRequest, of task: TaskContext) -> Bool {
+        isForHost || request.url.flatMap { URLOrigin($0.absoluteString) } == URLOrigin(task.originalURL.absoluteString)
+    }
+}
+
 /// An authenticator in the request chain and in the failure stage.
-struct AuthenticationMiddleware: RequestMiddleware, RetryMiddleware {
+struct AuthenticationMiddleware: CredentialMiddleware, RetryMiddleware {
     private let authenticator: any Authenticator
-    private let renewal = CredentialRenewal()
+    private let renewal: CredentialRenewal
     let priority: Int
+    var isForHost = false
     var name: String { String(describing: type(of: authenticator)) }
     var secretHeaders: [String] { authenticator.secretHeaders }
 
-    init(_ authenticator: any Authenticator, priority: Int) {
+    /// - Parameter now: the clock of the renewals; the default is the system's.
+    init(
+        _ authenticator: any Authenticator, priority: Int,
+        now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
+    ) {
         self.authenticator = authenticator
+        renewal = CredentialRenewal(now: now)
         self.priority = priority
     }
 
     func process(_ request: URLRequest, for task: TaskContext) async throws -> URLRequest {
+        guard mayAuthenticate(request, of: task) else { return request }
+        try await renewal.awaitEnd(for: task.id)
         var request = request
         try await authenticator.authenticate(&request, for: task)
         return request
     }
 
     func decide(_ failure: AttemptFailure) async -> RetryDecision {
+        if renewal.takeHeld(failure) { return await renewal.decideHeld() }
         guard authenticator.isRefusal(failure) else { return .useRules }
         var before = failure
         if let previous = failure.previousError { before.error = previous }
@@ -86,7 +121,7 @@ struct AuthenticationMiddleware: RequestMiddleware, RetryMiddleware {
 }
 
 /// Renews one credential for all tasks that need it.
-final class CredentialRenewal: Sendable {
+package final class CredentialRenewal: Sendable {
     /// The maximum number of renewals that begin in `window`.
     static let most = 5
     static let window: Duration = .seconds(30)
@@ -98,6 +133,56 @@ final class CredentialRenewal: Sendable {
         var begins: [ContinuousClock.Instant] = []
         /// The end of the last one, and its error.
         var last: (ended: ContinuousClock.Instant, error: DownloadError?)?
+        /// The tasks whose attempts ended before their requests, because a renewal was in progress.
+        var held: Set<TaskID> = []
+    }
+
+    /// True in a request chain whose attempt may end, so that its task waits without a slot. The default is false: the chain waits.
+    @TaskLocal package static var endsAttempts = false
+
+    private static let heldMessage = "The request waits for the renewal of its credential."
+
+    /// Waits for the renewal in progress, if there is one.
+    ///
+    /// - Throws: the error of the renewal; with `endsAttempts` the error by which `takeHeld` knows the attempt.
+    func awaitEnd(for id: TaskID) async throws {
+        let flight = state.withLock { state in
+            if state.flight != nil, Self.endsAttempts { state.held.insert(id) }
+            return state.flight
+        }
+        guard let flight else { return }
+        if Self.endsAttempts { throw DownloadError(.middleware, Self.heldMessage, isRetryable: true) }
+        do {
+            try await Waiting.value(of: flight)
+        } catch let error as CancellationError {
+            throw error
+        } catch {
+            throw Self.wrapped(error)
+        }
+    }
+
+    /// True if the attempt has ended because a renewal was in progress.
+    func takeHeld(_ failure: AttemptFailure) -> Bool {
+        let isHeld = state.withLock { $0.held.remove(failure.task.id) != nil }
+        return isHeld && failure.error.code == .middleware && failure.error.message == Self.heldMessage
+    }
+
+    /// Decides what follows for such an attempt, when the renewal has ended.
+    func decideHeld() async -> RetryDecision {
+        let (flight, error) = state.withLock { ($0.flight, $0.last?.error) }
+        guard let flight else { return error.map { .fail($0) } ?? .renewed }
+        return await decision(after: flight)
+    }
+
+    private func decision(after flight: Task<Void, any Error>) async -> RetryDecision {
+        do {
+            try await Waiting.value(of: flight)
+            return .renewed
+        } catch is CancellationError {
+            return .useRules
+        } catch {
+            return .fail(Self.wrapped(error))
+        }
     }
 
     private enum Step {
@@ -106,6 +191,9 @@ final class CredentialRenewal: Sendable {
     }
 
     private let state = Locked(State())
+    private let now: @Sendable () -> ContinuousClock.Instant
+
+    init(now: @escaping @Sendable () -> ContinuousClock.Instant) { self.now = now }
 
     /// Decides what follows a refusal.
     ///
@@ -117,15 +205,7 @@ final class CredentialRenewal: Sendable {
     ) async -> RetryDecision {
         switch state.withLock({ step(&$0, failure, isRepeated, refresh) }) {
         case .done(let decision): return decision
-        case .wait(let flight):
-            do {
-                try await Waiting.value(of: flight)
-                return .renewed
-            } catch is CancellationError {
-                return .useRules
-            } catch {
-                return .fail(Self.wrapped(error))
-            }
+        case .wait(let flight): return await decision(after: flight)
         }
     }
 
@@ -139,7 +219,7 @@ final class CredentialRenewal: Sendable {
             return .done(last.error.map { .fail($0) } ?? .renewed)
         }
         if isRepeated { return .done(.useRules) }
-        let now = ContinuousClock.now
+        let now = now()
         state.begins.removeAll { now - $0 > Self.window }
         guard state.begins.count < Self.most else {
             return .done(state.last?.error.map { .fail($0) } ?? .useRules)
@@ -159,9 +239,10 @@ final class CredentialRenewal: Sendable {
     }
 
     private func end(_ error: DownloadError?) {
+        let now = now()
         state.withLock {
             $0.flight = nil
-            $0.last = (.now, error)
+            $0.last = (now, error)
         }
     }
 

@@ -62,6 +62,8 @@ public struct DownloadResponse: Sendable {
     public var response: HTTPURLResponse?
     /// The finished file; `nil` after a failure. A middleware that moves the file sets the new place here.
     public var fileURL: URL?
+    /// Where the finished file would be, after a failure; `nil` after completion. Nothing need be there.
+    public var destination: URL?
     /// Other names and copies of the finished file, for the engine to remove. It removes them once the task's record
     /// contains `fileURL`, or together with a rejected file. A file that has neither the length of the received nor of the
     /// finished file is no copy: it stays, and a problem names it. The default is empty.
@@ -74,13 +76,18 @@ public struct DownloadResponse: Sendable {
 
     /// Creates a response for tests of a middleware. The engine creates its own.
     public init(
-        task: TaskContext, response: HTTPURLResponse? = nil, fileURL: URL? = nil, error: DownloadError? = nil
+        task: TaskContext, response: HTTPURLResponse? = nil, fileURL: URL? = nil, error: DownloadError? = nil,
+        destination: URL? = nil
     ) {
         self.task = task
         self.response = response
         self.fileURL = fileURL
         self.error = error
+        self.destination = destination
     }
+
+    /// The path of the finished file, or after a failure the one that it would have.
+    public var filePath: String? { (fileURL ?? destination)?.path }
 }
 
 /// Runs once when a task has completed and once when it is about to fail: to verify, move, unpack or record. When a

@@ -42,7 +42,9 @@ public final class MiddlewareChains: Sendable {
     public func register(
         request middleware: any RequestMiddleware, priority: Int? = nil, for scope: MiddlewareScope = .all
     ) -> RequestRegistration {
-        request.register(middleware, priority: priority ?? middleware.priority, for: scope)
+        var middleware = middleware
+        if let credential = middleware as? any CredentialMiddleware { middleware = credential.bound(to: scope) }
+        return request.register(middleware, priority: priority ?? middleware.priority, for: scope)
     }
 
     /// Registers a download middleware. Parameters and result are as for a request middleware.

@@ -52,6 +52,11 @@ public struct MiddlewareScope: Sendable {
         if case .all = kind { true } else { false }
     }
 
+    /// True for `.host`.
+    var isHost: Bool {
+        if case .host = kind { true } else { false }
+    }
+
     /// Decides whether the scope includes a task.
     ///
     /// - Parameter url: the URL whose host counts; nil, the default, takes the task's own.

@@ -27,7 +27,7 @@ public struct AttemptFailure: Sendable {
     public var response: HTTPURLResponse?
     /// The number of bytes of the file that are there.
     public var received: Int64
-    /// The number of bytes that this attempt has received.
+    /// The number of bytes that this attempt has received, also those that a wrong digest has dropped since.
     public var progress: Int64
     /// Why the attempt before failed; nil for the first one.
     public var previousError: DownloadError?

@@ -7,7 +7,8 @@ import Foundation
 /// ```
 ///
 /// It runs for each attempt, so a signature is always fresh. Host, path and query are signed, and the range is not. The fields
-/// are never stored and never follow a redirect to another origin. Register it before the queue starts, because tasks of an
+/// are never stored and never follow a redirect to another origin. Requests to the host of the scope `.host` are signed, and with any
+/// other scope those to the origin of the task's own URL. Register it before the queue starts, because tasks of an
 /// earlier run need it too.
 public struct AWSSignatureMiddleware: RequestMiddleware {
     /// Returns the credentials for a task.
@@ -17,6 +18,7 @@ public struct AWSSignatureMiddleware: RequestMiddleware {
     public let priority: Int
     private let signature: AWSSignature
     private let credentials: Credentials
+    var isForHost = false
 
     /// Creates the middleware.
     ///
@@ -39,6 +41,7 @@ public struct AWSSignatureMiddleware: RequestMiddleware {
     ///
     /// - Throws: the error of `credentials`.
     public func process(_ request: URLRequest, for task: TaskContext) async throws -> URLRequest {
+        guard mayAuthenticate(request, of: task) else { return request }
         var request = request
         signature.sign(&request, try await credentials(task), at: Date())
         return request
@@ -47,3 +50,5 @@ public struct AWSSignatureMiddleware: RequestMiddleware {
     /// `Authorization`, and the field of the session's token.
     public var secretHeaders: [String] { ["Authorization", signature.tokenField] }
 }
+
+extension AWSSignatureMiddleware: CredentialMiddleware {}

@@ -8,7 +8,9 @@ import Foundation
 /// })
 /// ```
 ///
-/// The token's closure runs on every attempt. The field never follows a redirect to another origin and is never stored.
+/// The token's closure runs on every attempt. The token is sent to the host of the scope `.host`, and with any other scope to the
+/// origin of the task's own URL: mirrors and other addresses of a file do not receive it. The field never follows a redirect to
+/// another origin and is never stored.
 public struct BearerTokenMiddleware: RequestMiddleware, RetryMiddleware {
     /// Returns the token, or nil to send the request without one, for example to other hosts.
     public typealias Token = @Sendable (TaskContext) async throws -> String?
@@ -17,7 +19,7 @@ public struct BearerTokenMiddleware: RequestMiddleware, RetryMiddleware {
 
     /// The position in the chain. The default is 100.
     public let priority: Int
-    private let authentication: AuthenticationMiddleware
+    private var authentication: AuthenticationMiddleware
     private let canRefresh: Bool
 
     /// Creates the middleware.
@@ -63,4 +65,11 @@ private struct BearerToken: Authenticator {
     }
 
     func refresh(after failure: AttemptFailure) async throws { try await renew?(failure) }
+}
+
+extension BearerTokenMiddleware: CredentialMiddleware {
+    var isForHost: Bool {
+        get { authentication.isForHost }
+        set { authentication.isForHost = newValue }
+    }
 }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Writes one line for each event of a task: request, state change, progress, end.
+/// Writes one line, or one entry with fields, for each event of a task: request, state change with its reason, progress, end.
 ///
 /// One instance serves all three chains:
 ///
@@ -30,7 +30,29 @@ public struct LogMiddleware: RequestMiddleware, DownloadMiddleware, ResponseMidd
     public let priority: Int
     /// How much is written. The default is `.info`.
     public let level: Level
-    private let write: @Sendable (String) -> Void
+    private let write: @Sendable (Entry) -> Void
+
+    /// An event, for a logger with fields of its own.
+    ///
+    /// ```swift
+    /// let log = LogMiddleware(entries: { entry in logger.log(entry.text, entry.fields) })
+    /// ```
+    ///
+    /// No text has a user name, a password, a query value or a header value, and control characters are escaped.
+    public struct Entry: Sendable, Hashable {
+        /// `.error` for a failure, `.progress` for byte counts, else `.info`.
+        public let level: Level
+        /// What happened, without the task.
+        public let text: String
+        /// The values of the event: `id`, `url` and `attempt`, and, where they are known, `method`, `state`, `code`, `status`,
+        /// `received`, `expected` and `file`. An attempt that is followed by another one has `state` `idle` and the reason in `code`.
+        public let fields: [String: String]
+
+        /// The line that `init(level:priority:write:)` writes: the short id, the URL, and the text.
+        public var line: String {
+            "\(fields["id", default: ""].prefix(12)) \(fields["url", default: ""]) \(text)"
+        }
+    }
 
     /// Creates the middleware.
     ///
@@ -42,9 +64,19 @@ public struct LogMiddleware: RequestMiddleware, DownloadMiddleware, ResponseMidd
         level: Level = .info, priority: Int = 100,
         write: @escaping @Sendable (String) -> Void = LogMiddleware.toStandardError
     ) {
+        self.init(level: level, priority: priority, entries: { write($0.line) })
+    }
+
+    /// Creates the middleware for a logger with levels and fields.
+    ///
+    /// - Parameters:
+    ///   - level: how much is written; the default is `.info`.
+    ///   - priority: the position in each chain; the default is 100.
+    ///   - entries: receives each event, from any thread.
+    public init(level: Level = .info, priority: Int = 100, entries: @escaping @Sendable (Entry) -> Void) {
         self.level = level
         self.priority = priority
-        self.write = write
+        write = entries
     }
 
     /// Writes a line to standard error in one call, so that lines of several threads do not mix.
@@ -54,44 +86,55 @@ public struct LogMiddleware: RequestMiddleware, DownloadMiddleware, ResponseMidd
 
     /// Writes the attempt and returns the request unchanged. It never throws.
     public func process(_ request: URLRequest, for task: TaskContext) async throws -> URLRequest {
-        if level >= .info {
-            let names = (request.allHTTPHeaderFields ?? [:]).keys.sorted().joined(separator: ", ")
-            let url = request.url.map { URLMasking.mask($0.absoluteString) } ?? "-"
-            line(
-                task,
-                "attempt \(task.attempt): \(request.httpMethod ?? "GET") \(url)"
-                    + (names.isEmpty ? "" : " with \(names)"))
+        let names = (request.allHTTPHeaderFields ?? [:]).keys.sorted().joined(separator: ", ")
+        let url = request.url.map { URLMasking.mask($0.absoluteString) } ?? "-"
+        let method = request.httpMethod ?? "GET"
+        note(.info, task, ["method": method]) {
+            "attempt \(task.attempt): \(method) \(url)" + (names.isEmpty ? "" : " with \(names)")
         }
         return request
     }
 
     /// Writes the state, and the error if there is one.
     public func download(_ task: TaskContext, didChangeTo state: DownloadState, error: DownloadError?) {
-        if let error {
-            line(task, "\(state.rawValue): \(error.code): \(error.message)")
-        } else if level >= .info {
-            line(task, state.rawValue)
+        note(error == nil ? .info : .error, task, ["state": state.rawValue], error) {
+            error.map { "\(state.rawValue): \($0.code): \($0.message)" } ?? state.rawValue
         }
     }
 
     /// Writes the byte count at level `.progress`.
     public func download(_ task: TaskContext, didReceive count: ByteCount) {
-        guard level >= .progress else { return }
-        line(task, "\(count.received) of \(count.expected.map(String.init) ?? "?") bytes")
+        let expected = count.expected.map(String.init)
+        note(.progress, task, ["received": String(count.received), "expected": expected]) {
+            "\(count.received) of \(expected ?? "?") bytes"
+        }
     }
 
     /// Writes the end and returns the response unchanged. It never throws.
     public func process(_ response: DownloadResponse) async throws -> DownloadResponse {
-        let status = response.response.map { " (HTTP \($0.statusCode))" } ?? ""
-        if let error = response.error {
-            line(response.task, "failed\(status): \(error.code): \(error.message)")
-        } else if level >= .info {
-            line(response.task, "finished\(status): \(response.fileURL?.path ?? "-")")
+        let status = response.response.map { String($0.statusCode) }
+        let shown = status.map { " (HTTP \($0))" } ?? ""
+        note(
+            response.error == nil ? .info : .error, response.task,
+            ["status": status, "file": response.fileURL?.path], response.error
+        ) {
+            if let error = response.error { return "failed\(shown): \(error.code): \(error.message)" }
+            return "finished\(shown): \(response.fileURL?.path ?? "-")"
         }
         return response
     }
 
-    private func line(_ task: TaskContext, _ text: String) {
-        write(Escaping.visible("\(task.id.short) \(URLMasking.mask(task.originalURL.absoluteString)) \(text)"))
+    private func note(
+        _ kind: Level, _ task: TaskContext, _ values: [String: String?], _ error: DownloadError? = nil,
+        _ text: () -> String
+    ) {
+        guard kind <= level else { return }
+        var fields = values.compactMapValues(\.self)
+        fields["id"] = task.id.description
+        fields["url"] = URLMasking.mask(task.originalURL.absoluteString)
+        fields["attempt"] = String(task.attempt)
+        fields["code"] = error?.code.rawValue
+        if let status = error?.status { fields["status"] = String(status) }
+        write(Entry(level: kind, text: Escaping.visible(text()), fields: fields.mapValues { Escaping.visible($0) }))
     }
 }

@@ -57,7 +57,7 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
         let place = folder.appendingPathComponent(name).standardizedFileURL.path
         if file.standardizedFileURL.path.isExactly(place) { return response }
         var response = response
-        let aside = folder.appendingPathComponent(".fk-\(response.task.id.hex.prefix(16)).moving", isDirectory: false)
+        let aside = folder.appendingPathComponent(Self.asideName(response.task.id, file), isDirectory: false)
         if let place = try link(file, name: name) {
             response.fileURL = place
         } else {
@@ -66,6 +66,13 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
         }
         response.leftBehind.append(file)
         return response
+    }
+
+    /// The hidden name of a copy. Two work paths may move files of one task into one folder at once: their received files have
+    /// different paths.
+    private static func asideName(_ id: TaskID, _ file: URL) -> String {
+        let sum = Array(file.path.utf8).withUnsafeBytes { CRC32C.checksum($0) }
+        return ".fk-\(id.hex.prefix(16))-\(String(sum, radix: 16)).moving"
     }
 
     private static func validate(_ name: String) throws {
@@ -92,6 +99,8 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
             case EEXIST where FileNames.areOfOneFile(file.path, target.path): return target
             case EEXIST: continue
             case EXDEV, EPERM, EOPNOTSUPP, EMLINK: return nil
+            case EINVAL where Self.isRefused(name), EILSEQ where Self.isRefused(name):
+                return try link(file, name: FileNameParts.portable(name))
             default: throw failure("moved", file)
             }
         }
@@ -127,10 +136,16 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
             if Foundation.link(aside.path, target.path) == 0 { return target }
             if errno == EEXIST { continue }
             if FileNames.renameByReserving(aside.path, to: target.path) == 0 { return target }
+            if errno == EINVAL || errno == EILSEQ, Self.isRefused(name) {
+                return try publish(aside, name: FileNameParts.portable(name))
+            }
             guard errno == EEXIST else { throw failure("moved", aside) }
         }
         throw allTaken(name)
     }
+
+    /// True if a file system may refuse the name, but not `FileNameParts.portable`.
+    private static func isRefused(_ name: String) -> Bool { !FileNameParts.portable(name).isExactly(name) }
 
     private func failure(_ verb: String, _ file: URL) -> DownloadError {
         let code = errno

@@ -116,7 +116,24 @@ struct SignatureProgram {
                 verdicts.count > 2
                     ? "it has more than one signature" : "the key of its signature has expired or was revoked")
         }
+        if let fault = Self.fault(inValid: valid) { throw SignatureFault(fault) }
         return String(primary)
+    }
+
+    /// Why a signature that gpgv calls valid is refused; nil if it is not.
+    ///
+    /// - Parameter fields: `VALIDSIG`, fingerprint, date, time, expiry, version, reserved, key's algorithm, digest's algorithm,
+    ///   class, and the fingerprint of the primary key.
+    static func fault(inValid fields: [Substring]) -> String? {
+        guard fields.count >= 11 else { return "gpgv does not say how its signature was made" }
+        // A text-mode signature has other bytes with the same text: other line ends, and blanks before them.
+        guard fields[9] == "00" else { return "its signature is one of a text, and not of the file's bytes" }
+        // RFC 9580 section 9.5: SHA-2 and SHA-3.
+        guard ["8", "9", "10", "11", "12", "14"].contains(fields[8]) else {
+            let names = ["1": "MD5", "2": "SHA-1", "3": "RIPEMD-160"]
+            return "its signature uses \(names[String(fields[8])] ?? "an unknown digest"), which can be forged"
+        }
+        return nil
     }
 
     /// Runs the program over the data.

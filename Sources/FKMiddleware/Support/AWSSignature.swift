@@ -21,51 +21,144 @@ public struct AWSCredentials: Sendable, Hashable {
 
     /// The credentials of the usual places, the first that has some: the variables `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`
     /// and `AWS_SESSION_TOKEN`; the profile `AWS_PROFILE` (default: `default`) of `AWS_SHARED_CREDENTIALS_FILE` (default:
-    /// `~/.aws/credentials`). The region is `AWS_REGION`, `AWS_DEFAULT_REGION` or the profile's.
+    /// `~/.aws/credentials`) and of `AWS_CONFIG_FILE` (default: `~/.aws/config`). The region is `AWS_REGION`, `AWS_DEFAULT_REGION`
+    /// or the profile's.
     ///
     /// - Parameter environment: the variables; the default is those of the process.
-    /// - Throws: `.invalidArgument` if there are none, or if the file cannot be read.
+    /// - Throws: `.invalidArgument` if there are none, or if a file cannot be read.
     public static func usual(
         environment: [String: String] = ProcessInfo.processInfo.environment
     ) throws(DownloadError) -> AWSCredentials {
-        func variable(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
-        let region = variable("AWS_REGION") ?? variable("AWS_DEFAULT_REGION")
-        if let id = variable("AWS_ACCESS_KEY_ID"), let key = variable("AWS_SECRET_ACCESS_KEY") {
-            return AWSCredentials(
-                accessKeyID: id, secretAccessKey: key, sessionToken: variable("AWS_SESSION_TOKEN"), region: region)
+        if let keys = variables(environment) { return keys }
+        if var found = AWSCredentialBook.shared.present {
+            found.region = try region(environment) ?? found.region
+            return found
         }
-        let named = variable("AWS_SHARED_CREDENTIALS_FILE")
-        let path = named ?? (variable("HOME") ?? NSHomeDirectory()) + "/.aws/credentials"
-        let name = variable("AWS_PROFILE") ?? "default"
-        var profile: [String: String] = [:]
-        if named != nil || access(path, F_OK) == 0 {
-            profile = Self.profile(name, of: try SmallFile.read(path, limit: 1 << 20, named: "credentials file"))
-        }
-        guard let id = profile["aws_access_key_id"], let key = profile["aws_secret_access_key"] else {
+        let profile = try AWSProfile(in: environment)
+        guard let keys = profile.keys else {
             throw DownloadError(
                 .invalidArgument,
                 "There are no AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or write the profile "
-                    + "[\(Escaping.visible(name))] to \(Escaping.visible(path)).")
+                    + "[\(Escaping.visible(profile.name))] to \(Escaping.visible(profile.path)).")
         }
-        return AWSCredentials(
-            accessKeyID: id, secretAccessKey: key, sessionToken: profile["aws_session_token"],
-            region: region ?? profile["region"])
+        return keys
     }
 
-    private static func profile(_ name: String, of bytes: [UInt8]) -> [String: String] {
+    /// The credentials of the variables; nil if there are none.
+    package static func variables(_ environment: [String: String]) -> AWSCredentials? {
+        func variable(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
+        guard let id = variable("AWS_ACCESS_KEY_ID"), let key = variable("AWS_SECRET_ACCESS_KEY") else { return nil }
+        return AWSCredentials(
+            accessKeyID: id, secretAccessKey: key, sessionToken: variable("AWS_SESSION_TOKEN"),
+            region: variable("AWS_REGION") ?? variable("AWS_DEFAULT_REGION"))
+    }
+
+    /// The region of the variables, else that of the profile; nil if neither has one.
+    ///
+    /// - Throws: `.invalidArgument` if a file cannot be read.
+    package static func region(_ environment: [String: String]) throws(DownloadError) -> String? {
+        for name in ["AWS_REGION", "AWS_DEFAULT_REGION"] {
+            if let region = environment[name], !region.isEmpty { return region }
+        }
+        return try AWSProfile(in: environment).values["region"]
+    }
+}
+
+/// A profile of AWS's files.
+package struct AWSProfile: Sendable, Hashable {
+    /// The name of the profile.
+    package let name: String
+    /// The path of the file of credentials.
+    package let path: String
+    /// The values by their names in lower case. Those of the file of credentials count first.
+    package private(set) var values: [String: String] = [:]
+    private let region: String?
+
+    /// Reads the profile `AWS_PROFILE`. A missing file, and a missing profile, have no values.
+    ///
+    /// - Throws: `.invalidArgument` if a file cannot be read.
+    package init(in environment: [String: String]) throws(DownloadError) {
+        func variable(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
+        let home = (variable("HOME") ?? NSHomeDirectory()) + "/.aws"
+        let named = variable("AWS_SHARED_CREDENTIALS_FILE")
+        let config = variable("AWS_CONFIG_FILE")
+        path = named ?? "\(home)/credentials"
+        let name = variable("AWS_PROFILE") ?? "default"
+        self.name = name
+        region = variable("AWS_REGION") ?? variable("AWS_DEFAULT_REGION")
+        let configPath = config ?? "\(home)/config"
+        if config != nil || access(configPath, F_OK) == 0 {
+            let bytes = try SmallFile.read(configPath, limit: 1 << 20, named: "configuration file")
+            values = Self.section(of: bytes) { $0 == "profile \(name)" || name == "default" && $0 == name }
+        }
+        if named != nil || access(path, F_OK) == 0 {
+            let bytes = try SmallFile.read(path, limit: 1 << 20, named: "credentials file")
+            values.merge(Self.section(of: bytes) { $0 == name }) { $1 }
+        }
+    }
+
+    /// The keys of the profile; nil if it has none. Their region is that of the variables, else the profile's.
+    package var keys: AWSCredentials? {
+        guard let id = values["aws_access_key_id"], let key = values["aws_secret_access_key"] else { return nil }
+        return AWSCredentials(
+            accessKeyID: id, secretAccessKey: key, sessionToken: values["aws_session_token"],
+            region: region ?? values["region"])
+    }
+
+    private static func section(of bytes: [UInt8], _ isName: (String) -> Bool) -> [String: String] {
         var values: [String: String] = [:]
         var isWanted = false
+        // A key without a value has values of its own, on lines that begin with a blank.
+        var isGroup = false
         for line in String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline) {
             let text = line.trimmingCharacters(in: .whitespaces)
+            if isGroup, line.first?.isWhitespace == true { continue }
+            isGroup = false
             if text.hasPrefix("["), let end = text.firstIndex(of: "]") {
-                isWanted = text[text.index(after: text.startIndex)..<end].trimmingCharacters(in: .whitespaces) == name
+                isWanted = isName(
+                    text[text.index(after: text.startIndex)..<end].trimmingCharacters(in: .whitespaces))
             } else if isWanted, !text.hasPrefix("#"), !text.hasPrefix(";"), let equals = text.firstIndex(of: "=") {
                 let key = text[..<equals].trimmingCharacters(in: .whitespaces).lowercased()
                 let value = text[text.index(after: equals)...].trimmingCharacters(in: .whitespaces)
+                isGroup = value.isEmpty
                 if !value.isEmpty { values[key] = value }
             }
         }
         return values
+    }
+}
+
+/// The credentials that came from a server or a program, which are valid for a while.
+package final class AWSCredentialBook: Sendable {
+    /// The book of this process.
+    package static let shared = AWSCredentialBook()
+
+    private let found = Locked<(keys: AWSCredentials, ends: ContinuousClock.Instant?)?>(nil)
+
+    /// Creates an empty book.
+    package init() {}
+
+    /// The credentials; nil if there are none, or if they have ended.
+    package var present: AWSCredentials? {
+        found.withLock { found in
+            guard let found, found.ends.map({ $0 > .now }) ?? true else { return nil }
+            return found.keys
+        }
+    }
+
+    /// True if the credentials are missing, or end within five minutes.
+    package var mustRenew: Bool {
+        found.withLock { found in
+            guard let found else { return true }
+            return found.ends.map { $0 < .now + .seconds(300) } ?? false
+        }
+    }
+
+    /// Stores credentials.
+    ///
+    /// - Parameter seconds: the time until they end; nil if they do not.
+    package func store(_ keys: AWSCredentials, seconds: Double?) {
+        found.withLock { $0 = (keys, seconds.map { .now + .seconds($0) }) }
     }
 }
 
@@ -103,10 +196,16 @@ package struct AWSSignature: Sendable, Hashable {
 
     /// Signs the host, the path and the query of a GET or HEAD request, and adds the fields.
     package func sign(_ request: inout URLRequest, _ credentials: AWSCredentials, at date: Date) {
-        guard let url = request.url?.absoluteString else { return }
+        for field in fields(for: request, credentials, at: date) {
+            request.setValue(field.value, forHTTPHeaderField: field.name)
+        }
+    }
+
+    /// The fields that sign the host, the path and the query of a GET or HEAD request. They are secrets of its origin.
+    package func fields(for request: URLRequest, _ credentials: AWSCredentials, at date: Date) -> [HeaderField] {
+        guard let url = request.url?.absoluteString else { return [] }
         let parts = URLParts(url)
-        let format = Date.ISO8601FormatStyle(dateSeparator: .omitted, timeSeparator: .omitted, timeZone: .gmt)
-        let time = date.formatted(format)
+        let time = Self.time(date)
         let region = region ?? credentials.region ?? Self.region(of: String(parts.hostPort)) ?? "us-east-1"
         let terms = [String(time.prefix(8)), region, service, "\(vendor)4_request"]
         let emptyBody = Digester.hex(Digester.bytes(of: "", .sha256))
@@ -114,6 +213,15 @@ package struct AWSSignature: Sendable, Hashable {
             ("host", Self.host(parts)), ("x-\(prefix)-content-sha256", emptyBody), ("x-\(prefix)-date", time),
         ]
         if let token = credentials.sessionToken { fields.append(("x-\(prefix)-security-token", token)) }
+        // The store wants all fields of its own signed, such as `x-amz-request-payer`.
+        let own = fields.count
+        for (name, value) in request.allHTTPHeaderFields ?? [:] {
+            let name = name.lowercased()
+            guard name.hasPrefix("x-\(prefix)-"), !fields.contains(where: { $0.0 == name }) else { continue }
+            fields.append((name, value.split(whereSeparator: { $0 == " " || $0 == "\t" }).joined(separator: " ")))
+        }
+        let others = Set(fields[own...].map(\.0))
+        fields.sort { $0.0 < $1.0 }
         let names = fields.map(\.0).joined(separator: ";")
         let path = parts.path.isEmpty ? "/" : Self.encoded(parts.path, keeping: "/")
         let canonical =
@@ -125,10 +233,25 @@ package struct AWSSignature: Sendable, Hashable {
         for term in terms { key = Self.authenticated(term, by: key) }
         let digest = Digester.hex(Digester.bytes(of: canonical, .sha256))
         let signature = Digester.hex(Self.authenticated("\(algorithm)\n\(time)\n\(scope)\n\(digest)", by: key))
-        for (name, value) in fields.dropFirst() { request.setValue(value, forHTTPHeaderField: name) }
-        request.setValue(
-            "\(algorithm) Credential=\(credentials.accessKeyID)/\(scope), SignedHeaders=\(names), Signature=\(signature)",
-            forHTTPHeaderField: "Authorization")
+        return fields.dropFirst().filter { !others.contains($0.0) }.map { HeaderField($0, $1) } + [
+            HeaderField(
+                "Authorization",
+                "\(algorithm) Credential=\(credentials.accessKeyID)/\(scope), SignedHeaders=\(names), "
+                    + "Signature=\(signature)")
+        ]
+    }
+
+    /// `20130524T000000Z`. Foundation's styles need the data of ICU, which a static program does not have.
+    private static func time(_ date: Date) -> String {
+        var seconds = time_t(min(max(date.timeIntervalSince1970.rounded(.down), 0), 253_402_300_799))
+        var parts = tm()
+        gmtime_r(&seconds, &parts)
+        func digits(_ number: Int32, _ count: Int = 2) -> String {
+            let text = String(number)
+            return String(repeating: "0", count: max(0, count - text.utf8.count)) + text
+        }
+        let day = digits(parts.tm_year + 1_900, 4) + digits(parts.tm_mon + 1) + digits(parts.tm_mday)
+        return "\(day)T\(digits(parts.tm_hour))\(digits(parts.tm_min))\(digits(parts.tm_sec))Z"
     }
 
     /// The lower-case name of the field with the token, which is a secret as `Authorization` is.

@@ -16,6 +16,8 @@ public struct Checksum: Codable, Sendable, Hashable, CustomStringConvertible {
         case sha384 = "sha-384"
         /// SHA-512, 64 bytes (FIPS 180-4).
         case sha512 = "sha-512"
+        /// BLAKE2b, 64 bytes (RFC 7693), which `b2sum` writes. Apple's systems have no function for it: there it is refused.
+        case blake2b
         /// CRC-32C, 4 bytes (RFC 3720), which stores send. It detects damage but not forgery.
         case crc32c
         /// CRC-64/NVME, 8 bytes, which S3 sends. It detects damage but not forgery.
@@ -23,9 +25,17 @@ public struct Checksum: Codable, Sendable, Hashable, CustomStringConvertible {
 
         /// The algorithms in messages and tables. `gitBlob` is left out, because only hubs use it, and so
         /// are the checksums of stores.
-        package static let usual: [Self] = [.md5, .sha1, .sha224, .sha256, .sha384, .sha512]
+        package static let usual: [Self] =
+            [.md5, .sha1, .sha224, .sha256, .sha384, .sha512] + (hasBLAKE2 ? [.blake2b] : [])
 
-        /// Returns the algorithm for a number of hexadecimal digits: SHA-1 for 40, nil if there is none.
+        /// True if BLAKE2b can be computed here.
+        #if canImport(CLibcrypto)
+            package static let hasBLAKE2 = true
+        #else
+            package static let hasBLAKE2 = false
+        #endif
+
+        /// Returns the algorithm for a number of hexadecimal digits: SHA-1 for 40, SHA-512 for 128, nil if there is none.
         public init?(digits: Int) {
             guard let match = Self.usual.first(where: { $0.byteCount * 2 == digits }) else { return nil }
             self = match
@@ -41,7 +51,7 @@ public struct Checksum: Codable, Sendable, Hashable, CustomStringConvertible {
             case .sha224: 28
             case .sha256: 32
             case .sha384: 48
-            case .sha512: 64
+            case .sha512, .blake2b: 64
             }
         }
 
@@ -51,7 +61,8 @@ public struct Checksum: Codable, Sendable, Hashable, CustomStringConvertible {
         /// Accepts `sha256`, `SHA-256`, `sha_256` and the like; nil for an unknown name.
         public init?(name: String) {
             let plain = name.lowercased().filter { $0 != "-" && $0 != "_" }
-            guard let match = Self.allCases.first(where: { $0.plainName == plain }) else { return nil }
+            guard let match = Self.allCases.first(where: { $0.plainName == plain }), match != .blake2b || Self.hasBLAKE2
+            else { return nil }
             self = match
         }
 
@@ -68,10 +79,7 @@ public struct Checksum: Codable, Sendable, Hashable, CustomStringConvertible {
     ///
     /// - Throws: `.invalidArgument` when `hex` does not have the form of a digest of `algorithm`.
     public init(_ algorithm: Algorithm, hex: String) throws(DownloadError) {
-        let digits = hex.lowercased()
-        guard digits.utf8.count == algorithm.byteCount * 2, digits.allSatisfy(\.isHexDigit),
-            digits.utf8.count == digits.count
-        else {
+        guard let digits = Self.digits(hex, algorithm.byteCount * 2) else {
             throw DownloadError(
                 .invalidArgument,
                 "A \(algorithm.rawValue) digest has \(algorithm.byteCount * 2) hexadecimal digits; \(hex.count) characters were given."
@@ -79,6 +87,24 @@ public struct Checksum: Codable, Sendable, Hashable, CustomStringConvertible {
         }
         self.algorithm = algorithm
         self.hex = digits
+    }
+
+    /// Hexadecimal digits in lower case; nil for any other text.
+    private static func digits(_ hex: String, _ count: Int) -> String? {
+        var hex = hex
+        return hex.withUTF8 { bytes -> String? in
+            var isLower = true
+            guard bytes.count == count else { return nil }
+            for byte in bytes {
+                switch byte {
+                case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"): break
+                case UInt8(ascii: "A")...UInt8(ascii: "F"): isLower = false
+                default: return nil
+                }
+            }
+            let digits = String(decoding: bytes, as: UTF8.self)
+            return isLower ? digits : digits.lowercased()
+        }
     }
 
     /// Parses `ALG=HEX`, for example `sha-256=2cf2…`.

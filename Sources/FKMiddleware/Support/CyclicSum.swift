@@ -8,7 +8,7 @@ enum CyclicSum {
         switch algorithm {
         case .crc32c: self = .crc32c(CRC32C())
         case .crc64nvme: self = .crc64nvme(CRC64NVME())
-        case .md5, .sha1, .gitBlob, .sha224, .sha256, .sha384, .sha512: return nil
+        case .md5, .sha1, .gitBlob, .sha224, .sha256, .sha384, .sha512, .blake2b: return nil
         }
     }
 

@@ -63,6 +63,7 @@ public final class Digester {
             case .sha256: sha256
             case .sha384: sha384
             case .sha512: sha512
+            case .blake2b: blake2b
             case .crc32c, .crc64nvme: nil
             }
         }
@@ -73,6 +74,7 @@ public final class Digester {
         private nonisolated(unsafe) static let sha256 = EVP_MD_fetch(nil, "sha-256", nil)
         private nonisolated(unsafe) static let sha384 = EVP_MD_fetch(nil, "sha-384", nil)
         private nonisolated(unsafe) static let sha512 = EVP_MD_fetch(nil, "sha-512", nil)
+        private nonisolated(unsafe) static let blake2b = EVP_MD_fetch(nil, "blake2b-512", nil)
 
         /// The digest of one complete buffer.
         private static func bytes(of bytes: UnsafeRawBufferPointer, _ algorithm: Checksum.Algorithm) -> [UInt8] {
@@ -102,7 +104,8 @@ public final class Digester {
                 case .sha224, .sha256: SHA256()
                 case .sha384: SHA384()
                 case .sha512: SHA512()
-                case .crc32c, .crc64nvme: Insecure.MD5()
+                // No text makes a BLAKE2b here (`Checksum.Algorithm.hasBLAKE2`).
+                case .crc32c, .crc64nvme, .blake2b: Insecure.MD5()
                 }
             cyclic = CyclicSum(algorithm)
             if algorithm == .sha224 { short = SHA224() }

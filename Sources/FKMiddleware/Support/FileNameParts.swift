@@ -25,6 +25,32 @@ package enum FileNameParts {
         return (stem, suffix)
     }
 
+    /// The first character that exFAT, FAT, NTFS and SMB refuse in names; nil if there is none.
+    package static func refused(in name: String, onlyASCII: Bool = false) -> Unicode.Scalar? {
+        name.unicodeScalars.first { isRefused($0, onlyASCII) }
+            ?? name.unicodeScalars.last.flatMap { isEnd($0) ? $0 : nil }
+    }
+
+    /// The name with `_` in place of characters that exFAT, FAT, NTFS and SMB refuse: `: ? * | < > " \` and controls, and a dot or
+    /// a space at the end.
+    ///
+    /// - Parameter onlyASCII: true replaces all characters beyond ASCII too, which some character sets of mounts do not have.
+    package static func portable(_ name: String, onlyASCII: Bool = false) -> String {
+        var scalars = String.UnicodeScalarView(name.unicodeScalars.map { isRefused($0, onlyASCII) ? "_" : $0 })
+        if let last = scalars.last, isEnd(last) {
+            scalars.removeLast()
+            scalars.append("_")
+        }
+        return String(scalars)
+    }
+
+    private static func isRefused(_ scalar: Unicode.Scalar, _ onlyASCII: Bool) -> Bool {
+        scalar.value < 0x20 || scalar.value == 0x7f || ":?*|<>\"\\".unicodeScalars.contains(scalar)
+            || onlyASCII && !scalar.isASCII
+    }
+
+    private static func isEnd(_ scalar: Unicode.Scalar) -> Bool { scalar == "." || scalar == " " }
+
     /// The longest prefix of whole characters that fits into `limit` bytes. If the first character is longer, the
     /// longest prefix of whole scalars.
     package static func cut(_ text: some StringProtocol, to limit: Int) -> String {

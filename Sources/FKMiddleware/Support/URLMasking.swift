@@ -5,14 +5,74 @@ package enum URLMasking {
     /// long. Everything else stays, so that URLs can be told apart. A fragment of `name=value` pairs is masked like a
     /// query.
     ///
-    /// It works on the text, so it also masks text that is not a valid URL.
+    /// It works on the text, so it also masks text that is not a valid URL: a login with a raw `#`, `/` or `?`, or one without a
+    /// scheme before it (`login(in:)`).
     package static func mask(_ url: String) -> String {
         // Most URLs have nothing to mask.
         let hasDelimiter = url.utf8.withContiguousStorageIfAvailable { $0.contains(where: isDelimiter) }
         if !(hasDelimiter ?? url.utf8.contains(where: isDelimiter)) { return url }
+        guard let login = login(in: url) else { return maskParts(url) }
+        // Without the login, the rest is a URL like any other.
+        let rest = maskParts(String(url[..<login.lowerBound] + url[url.utf8.index(after: login.upperBound)...]))
+        let before = url.utf8.distance(from: url.startIndex, to: login.lowerBound)
+        let start = rest.utf8.index(rest.startIndex, offsetBy: before)
+        return rest[..<start] + "***@" + rest[start...]
+    }
+
+    /// The login in a URL, without its `@`; nil without one. In text that is not a valid URL it is what its author may have meant as
+    /// a login.
+    ///
+    /// | text | login |
+    /// | --- | --- |
+    /// | `scheme://LOGIN@host`, before the first `/`, `?` or `#` | up to the last `@` |
+    /// | `scheme://name:PART` with a port that is no number, and a later `@` | up to the last `@`: PART has a raw `/`, `?` or `#` |
+    /// | `scheme://name:12/34@host.example`, where `name` has no dot | up to the last `@` before the name of a host |
+    /// | `gh:OWNER/REPO@TAG` and the like: a reference of a source, with a version | none |
+    /// | `name:password@host` without a scheme, and without a `/` before the colon but at the beginning | up to the last `@` |
+    package static func login(in text: String) -> Range<String.Index>? {
+        guard text.utf8.contains(UInt8(ascii: "@")) else { return nil }
+        let bytes = text.utf8
+        guard let separator = text.range(of: "://"), text[..<separator.lowerBound].utf8.allSatisfy(isOfScheme) else {
+            if references.contains(where: text.hasPrefix) { return nil }
+            let start = bytes.firstIndex { $0 != UInt8(ascii: "/") } ?? bytes.startIndex
+            guard let at = bytes.lastIndex(of: UInt8(ascii: "@")), start < at,
+                let colon = bytes[start..<at].firstIndex(of: UInt8(ascii: ":")),
+                !bytes[start..<colon].contains(UInt8(ascii: "/"))
+            else { return nil }
+            return start..<at
+        }
+        let start = separator.upperBound
+        let end = bytes[start...].firstIndex { $0 == 0x2f || $0 == 0x3f || $0 == 0x23 } ?? bytes.endIndex
+        if let at = bytes[start..<end].lastIndex(of: UInt8(ascii: "@")) { return start..<at }
+        let authority = text[start..<end]
+        guard let at = bytes[end...].lastIndex(of: UInt8(ascii: "@")), !authority.hasPrefix("[") else { return nil }
+        if let colon = authority.firstIndex(of: ":") {
+            let port = authority[authority.index(after: colon)...]
+            if !port.utf8.allSatisfy({ (0x30...0x39).contains($0) }) || port.utf8.count > 5 { return start..<at }
+        }
+        let name = authority.prefix { $0 != ":" }
+        guard !name.contains("."), name.lowercased() != "localhost" else { return nil }
+        let host = text[bytes.index(after: at)...].prefix { !"/?#:".contains($0) }
+        return isHostName(host) ? start..<at : nil
+    }
+
+    /// The beginnings of references in which a version follows an `@`.
+    private static let references = ["gh:", "hf:", "oci:", "ollama:", "ia:"]
+
+    private static func isOfScheme(_ byte: UInt8) -> Bool {
+        (0x61...0x7a).contains(byte | 0x20) || (0x30...0x39).contains(byte) || "+-.".utf8.contains(byte)
+    }
+
+    /// True for `host.example` and `127.0.0.1`, and false for `scope` and for the version `1.2`.
+    private static func isHostName(_ text: Substring) -> Bool {
+        let labels = text.split(separator: ".", omittingEmptySubsequences: false)
+        guard labels.count > 1, labels.allSatisfy({ !$0.isEmpty }) else { return false }
+        return labels.last?.first?.isLetter == true || labels.count == 4 && labels.allSatisfy { UInt8($0) != nil }
+    }
+
+    private static func maskParts(_ url: String) -> String {
         let parts = URLParts(url)
         var masked = parts.scheme.map { "\($0)://" } ?? ""
-        if parts.userinfo != nil { masked += "***@" }
         masked += parts.hostPort
         masked += parts.path
         if let query = parts.query { masked += "?" + maskQuery(query) }

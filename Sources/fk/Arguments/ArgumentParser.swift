@@ -41,10 +41,14 @@ struct ArgumentParser: Sendable {
 
     private func finish(_ spec: CommandSpec, _ scanner: inout Scanner) throws -> Result {
         scanner.options = globalOptions + spec.options
+        scanner.isInCommand = true
         while let word = try scanner.nextOperand() { scanner.parsed.operands.append(word) }
         let parsed = scanner.parsed
         if parsed.has("help") { return .help(spec.path, parsed) }
         if parsed.has("version") { return .version(parsed) }
+        if let error = WrongOption.error(scanner.wrong + WrongOption.values(of: parsed, spec), in: parsed) {
+            throw error
+        }
         try checkOperands(parsed, spec)
         try checkGroups(parsed, spec)
         return .command(spec, parsed)
@@ -114,12 +118,20 @@ private struct Scanner {
     var words: ArraySlice<String>
     var parsed: ParsedArguments
     var options: [OptionSpec]
+    /// True once the command is known. Its unknown options are collected, so that all of them are answered at once.
+    var isInCommand = false
+    /// The unknown options of the command, in order.
+    private(set) var wrong: [WrongOption] = []
     private var optionsEnded = false
+    /// Made for the first unknown option: correct lines do not pay for it.
+    private var foreign: ForeignOptions?
+    private let line: ArraySlice<String>
 
     init(words: ArraySlice<String>, parsed: ParsedArguments, options: [OptionSpec]) {
         self.words = words
         self.parsed = parsed
         self.options = options
+        line = words
     }
 
     /// The next word that is neither an option nor its value; nil at the end.
@@ -142,10 +154,15 @@ private struct Scanner {
         let parts = word.utf8.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
             .map { String(Substring($0)) }
         let name = parts[0]
-        guard let option = options.first(where: { $0.long == name }) else { throw unknown("--\(name)") }
+        guard let option = options.first(where: { $0.long == name }) else {
+            return try recordUnknown("--\(name)", value: parts.count == 2 ? parts[1] : nil)
+        }
         if option.kind == .flag {
             guard parts.count == 1 else { throw parsed.error("Option --\(name) takes no value.") }
             parsed.append("", to: name)
+        } else if option.kind == .run, parts.count == 1 {
+            let isRun = words.first.map { RunName($0) != nil } ?? false
+            parsed.append(isRun ? words.removeFirst() : "", to: name)
         } else if parts.count == 2 {
             parsed.append(parts[1], to: name)
         } else {
@@ -154,9 +171,21 @@ private struct Scanner {
     }
 
     private mutating func readShort(_ word: Substring) throws {
+        // wget has options of two letters: -nc, -np.
+        if word.utf8.count == 2, let first = word.first, !options.contains(where: { $0.short == first }),
+            find("-\(word)") != nil
+        {
+            return try recordUnknown("-\(word)", value: nil)
+        }
         var rest = word.unicodeScalars
         while let letter = rest.popFirst().map(Character.init) {
-            guard let option = options.first(where: { $0.short == letter }) else { throw unknown("-\(letter)") }
+            guard let option = options.first(where: { $0.short == letter }) else {
+                let takesValue = find("-\(letter)")?.takesValue
+                let value = takesValue == true && !rest.isEmpty ? String(Substring(rest)) : nil
+                try recordUnknown("-\(letter)", value: value)
+                if takesValue == false { continue }
+                return
+            }
             if option.kind == .flag {
                 parsed.append("", to: option.long)
                 continue
@@ -186,23 +215,40 @@ private struct Scanner {
         parsed.append(value, to: option.long)
     }
 
-    private func unknown(_ written: String) -> UsageError {
-        let shown = Escaping.visible(written)
+    /// Collects an unknown option, and passes over its value if another program's option takes one.
+    ///
+    /// - Parameter value: the value in the same word; nil without one.
+    private mutating func recordUnknown(_ written: String, value: String?) throws {
+        let found = find(written)
+        let hint =
+            found.map { foreign?.answer($0, value: value ?? words.first, in: parsed.command) ?? "" }
+            ?? nearest(to: written)
+        let option = WrongOption(written: written, hint: hint)
+        guard isInCommand else { throw WrongOption.error([option], in: parsed)! }
+        wrong.append(option)
+        if found?.takesValue == true, value == nil, let next = words.first, !next.hasPrefix("--"), !next.contains("://")
+        {
+            words.removeFirst()
+        }
+    }
+
+    /// The option of another program; nil for a command to which those do not belong.
+    private mutating func find(_ written: String) -> ForeignOptions.Option? {
+        guard ForeignOptions.isAbout(parsed.command) else { return nil }
+        let foreign = foreign ?? ForeignOptions(words: line)
+        self.foreign = foreign
+        return foreign.find(written)
+    }
+
+    /// The option of the command that was mistyped; nil for none.
+    private func nearest(to written: String) -> String? {
         let known = options.flatMap { ["--\($0.long)"] + ($0.short.map { ["-\($0)"] } ?? []) }
-        let place = parsed.command.isEmpty ? "fk" : "fk \(parsed.command.joined(separator: " "))"
-        if written.hasPrefix("--"), ForeignOptions.hint(for: written, of: parsed.command) == nil,
+        if written.hasPrefix("--"),
             let nearest = Suggestion.nearest(to: String(written.dropFirst(2)), among: options.map(\.long))
         {
-            return parsed.error("'\(shown)' is not an option of \(place). Did you mean '--\(nearest)'?")
+            return "did you mean '--\(nearest)'?"
         }
-        let swapped =
-            ForeignOptions.hint(for: written, of: parsed.command) != nil
-            ? nil : known.first { $0.dropFirst().lowercased() == written.dropFirst().lowercased() }
-        if let swapped { return parsed.error("'\(shown)' is not an option of \(place). Did you mean '\(swapped)'?") }
-        if let hint = ForeignOptions.hint(for: written, of: parsed.command) {
-            return parsed.error("'\(shown)' is not an option of \(place): \(hint)")
-        }
-        let order = parsed.command.isEmpty ? " Options of a command stand after its name." : ""
-        return parsed.error("'\(shown)' is not an option of \(place).\(order)")
+        return known.first { $0.dropFirst().lowercased() == written.dropFirst().lowercased() }
+            .map { "did you mean '\($0)'?" }
     }
 }

@@ -19,6 +19,11 @@ struct OptionSpec: Sendable, Hashable {
         case value
         /// Takes one value each time and keeps all of them in order.
         case repeated
+        /// Takes the next word only if that is the name of a run (`RunName`); else it is a flag.
+        case run
+
+        /// True if the next word always belongs to the option.
+        var takesNextWord: Bool { self == .value || self == .repeated }
     }
 
     /// The name without its dashes: `limit-rate`.
@@ -50,6 +55,11 @@ struct OptionSpec: Sendable, Hashable {
         _ long: String, _ short: Character? = nil, _ valueName: String, hint: CompletionHint = .none, _ help: String
     ) -> Self {
         Self(long: long, short: short, valueName: valueName, kind: .repeated, help: help, hint: hint, group: "")
+    }
+
+    /// The option `--run`, with or without the name of a run.
+    static func run(_ help: String) -> Self {
+        Self(long: "run", short: nil, valueName: "[RUN]", kind: .run, help: help, hint: .none, group: "")
     }
 
     /// The options under one heading of the help.

@@ -1,21 +1,107 @@
-/// Options of curl, wget and aria2 that a command does not have, with ours.
-enum ForeignOptions {
-    private static let hints = [
-        "-c": continues, "--continue": continues, "-C": continues,
-        "-s": connections, "--split": connections, "--max-connection-per-server": connections,
-        "-O": name, "--output-document": name, "--remote-name": name, "-P": folder, "--directory-prefix": folder,
-        "-k": "--insecure accepts any certificate.", "-L": redirects, "--location": redirects,
-        "--max-concurrent-downloads": "the number of files at once is -j N (--jobs).",
-    ]
+import FKMiddleware
 
-    private static let redirects = "redirects are followed."
-    private static let continues = "every download continues from the bytes that are there."
-    private static let connections = "the connections for a file are -x N (--connections)."
-    private static let name = "the name from the URL is the default, and -o NAME sets another."
-    private static let folder = "the folder is -d DIR (--directory)."
-
-    /// The hint for an option, as it was written; nil for an unknown one, and for a command that fetches nothing.
-    static func hint(for written: String, of command: [String]) -> String? {
-        ["get", "run", "barrel"].contains(command.first) ? hints[written] : nil
+/// Options of curl, wget and aria2 that a command does not have. Each has an answer: ours, "always so", or that fk has none.
+///
+/// One letter means different things to them: `-s` is curl's `--silent`, and aria2's `--split`. The other options of the command
+/// line tell whose the line is; without one, curl comes before aria2 and wget.
+struct ForeignOptions: Sendable {
+    enum Program: String, Sendable, CaseIterable {
+        case curl, aria2, wget
     }
+
+    /// An option of another program.
+    struct Option: Sendable, Hashable {
+        var program: Program
+        var long: String
+        var takesValue: Bool
+    }
+
+    /// The programs, the likeliest first.
+    private let order: [Program]
+
+    /// - Parameter words: the command line. It tells whose habits these are.
+    init(words: ArraySlice<String>) {
+        var counts: [Program: Int] = [:]
+        let words = Array(words.prefix { $0 != "--" })
+        for (index, word) in words.enumerated() where word.utf8.first == UInt8(ascii: "-") && word.utf8.count > 1 {
+            let next = index + 1 < words.count ? words[index + 1] : nil
+            if let program = Self.program(of: word, next: next) { counts[program, default: 0] += 1 }
+        }
+        order = Program.allCases.enumerated().sorted {
+            (-(counts[$0.element] ?? 0), $0.offset) < (-(counts[$1.element] ?? 0), $1.offset)
+        }.map(\.element)
+    }
+
+    /// Finds an option as it was written: `--name`, `-n`, or wget's `-nc`; nil for a word that no other program has either.
+    func find(_ written: String) -> Option? {
+        let options = Self.table[written] ?? []
+        return order.lazy.compactMap { program in options.first { $0.program == program } }.first
+    }
+
+    /// What fk does in place of the option.
+    ///
+    /// - Parameters:
+    ///   - value: the value or the next word; nil at the end of the line.
+    ///   - command: the words of the command.
+    func answer(_ option: Option, value: String?, in command: [String]) -> String {
+        if option.takesValue, value == "-", ["output-document", "out", "output"].contains(option.long) {
+            return command == ["cat"] ? ForeignAnswers.always : ForeignAnswers.cat
+        }
+        if command == ["cat"], let answer = ForeignAnswers.ofCat[option.long] { return answer }
+        return ForeignAnswers.special["\(option.program):\(option.long)"] ?? ForeignAnswers.common[option.long]
+            ?? ForeignAnswers.none(of: option.long)
+    }
+
+    /// True for the commands that download, to which the options of other programs belong.
+    static func isAbout(_ command: [String]) -> Bool { ["get", "cat", "run", "barrel"].contains(command.first) }
+
+    /// The only program that has this word, or the one that the form of its value points to.
+    private static func program(of word: String, next: String?) -> Program? {
+        if word.hasPrefix("--") {
+            let name = String(word.prefix { $0 != "=" })
+            let programs = Set((table[name] ?? []).map(\.program))
+            return programs.count == 1 ? programs.first : nil
+        }
+        if word.utf8.count == 3, let option = table[word]?.first { return option.program }
+        let letter = String(word.prefix(2))
+        let value = word.utf8.count > 2 ? String(word.dropFirst(2)) : next ?? ""
+        switch letter {
+        case "-s", "-k": return value.first?.isASCII == true && value.first?.isNumber == true ? .aria2 : .curl
+        case "-O": return isNoValue(value) ? .curl : .wget
+        case "-c": return isNoValue(value) ? .aria2 : .curl
+        case "-r": return value.first.map { $0 == "-" || $0.isNumber } ?? false && value.contains("-") ? .curl : .wget
+        case "-m": return value.first?.isNumber == true ? .curl : .wget
+        case "-l" where value.first?.isNumber ?? false: return .wget
+        case "-A" where value.contains("*") || value.hasPrefix("."): return .wget
+        case "-U": return value.contains(":") ? .curl : .wget
+        case "-T", "-t", "-Q": return value.first?.isNumber == true ? .wget : nil
+        case "-N" where word == "-N": return .wget
+        case "-x": return value.contains("://") ? .curl : nil
+        default: break
+        }
+        let programs = Set((table[letter] ?? []).map(\.program))
+        return programs.count == 1 ? programs.first : nil
+    }
+
+    /// True for a URL or an option behind an option: it has no value.
+    private static func isNoValue(_ word: String) -> Bool {
+        word.isEmpty || word.contains("://") || word.hasPrefix("-") && word != "-"
+    }
+
+    /// The options by the way they are written.
+    private static let table: [String: [Option]] = {
+        var table: [String: [Option]] = [:]
+        for (program, names) in [
+            (Program.curl, ForeignNames.curl), (.aria2, ForeignNames.aria2), (.wget, ForeignNames.wget),
+        ] {
+            for word in names.split(whereSeparator: \.isWhitespace) {
+                let takesValue = word.hasSuffix("=")
+                let parts = word.prefix { $0 != "=" }.split(separator: ",", maxSplits: 1)
+                let option = Option(program: program, long: String(parts[0]), takesValue: takesValue)
+                table["--\(parts[0])", default: []].append(option)
+                if parts.count == 2 { table["-\(parts[1])", default: []].append(option) }
+            }
+        }
+        return table
+    }()
 }

@@ -2,7 +2,7 @@ import FKMiddleware
 
 /// The states of tasks as people read and type them. `--json` and the records have the words of `DownloadState`.
 enum ShownState: String, Sendable, CaseIterable {
-    /// Queued, or waiting for a retry: `idle` and `prepare`.
+    /// Queued, or waiting for a retry: `idle`.
     case waiting
     /// `action`.
     case running

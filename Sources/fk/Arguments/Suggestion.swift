@@ -20,7 +20,7 @@ enum Suggestion {
         "complete": ["completions"], "completion": ["completions"], "test": ["demo"], "usage": ["help"],
         "save": ["export"], "load": ["import"], "dump": ["export"], "prometheus": ["metrics"], "stats": ["metrics"],
         "check": ["verify"], "hash": ["verify"], "plugin": ["middleware"], "hook": ["middleware"],
-        "hooks": ["middleware"],
+        "hooks": ["middleware"], "sources": ["source"],
     ]
 
     /// The commands whose meaning is that of `word`; empty if there are none.

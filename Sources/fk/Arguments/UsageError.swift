@@ -2,6 +2,8 @@
 struct UsageError: Error, Hashable, CustomStringConvertible {
     /// The problem and the allowed values. It never contains the value of a header or a password.
     var message: String
+    /// More lines behind the message.
+    var lines: [String] = []
     /// The command whose help explains more; empty for the overview.
     var command: [String]
 

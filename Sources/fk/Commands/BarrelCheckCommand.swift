@@ -17,7 +17,7 @@ struct BarrelCheckCommand: Command {
     static let missing = CommandSpec(
         path: ["barrel", "missing"], summary: "print the members that are not complete",
         discussion: [
-            "One URL a line. Exit status 1: at least one member is not complete.",
+            "One URL a line. A finished member whose file is gone is not complete. Exit status 1: at least one member is not complete.",
             "If the barrel is divided among machines (--shard), each line has the member's shard, and the last line the array to "
                 + "submit again, in the scheduler's numbers.",
         ],
@@ -74,7 +74,7 @@ struct BarrelCheckCommand: Command {
         for start in stride(from: 0, to: ids.count, by: Self.portion) {
             var documents: [JSON] = []
             for record in reader.records(ids[start..<min(start + Self.portion, ids.count)])
-            where record.state != .complete {
+            where record.state != .complete || record.hasLostFile {
                 count += 1
                 let shard = plan.map { Shard(of: record.id, count: $0.count) }
                 if let shard { shards.insert(shard.index) }
@@ -174,13 +174,13 @@ struct BarrelCheckCommand: Command {
             guard let version = try await source.version(barrel.options ?? TaskOptions(), over: transport),
                 version != commit
             else { return ExitStatus.done }
-            let next = global.suggested("fk barrel import NAME \(Paths.shellWord(origin)) -d DIR")
+            let next = global.suggested("fk barrel import NAME \(ShellWord.quoted(origin)) -d DIR")
             context.errors.writeLine(
                 "fk: \(Escaping.visible("\(URLMasking.mask(origin)) has another version, \(version), and the barrel has \(commit)")). To take it: "
                     + next)
             return ExitStatus.done
         } catch {
-            context.errors.writeLine("fk: \(Escaping.visible("\(origin): \(error.fullText)"))")
+            context.errors.writeLine("fk: \(Escaping.visible("\(URLMasking.mask(origin)): \(error.fullText)"))")
             return ExitStatus.taskFailed
         }
     }
@@ -190,9 +190,10 @@ extension BarrelCheckCommand {
     /// The file of a lock or a checksum: the command that takes the new version drops both.
     fileprivate func sayBound(_ file: RefreshedFile, _ name: String) {
         let words = [
-            "get", "-b", self.name, "--overwrite", "-d", Paths.split(file.path).folder ?? ".", "-o", name, file.url,
+            "get", "-b", self.name, "--overwrite", "-d", Paths.split(file.path).folder ?? ".", "-o", name,
+            URLMasking.mask(file.url),
         ]
-        let accept = words.map(Paths.shellWord).joined(separator: " ")
+        let accept = words.map(ShellWord.quoted).joined(separator: " ")
         let forget = global.suggested("fk forget \(file.id.short)")
         context.errors.writeLine(
             "fk: \(Escaping.visible(name)): the server has another version, and the digest or size that the list or --checksum "

@@ -43,7 +43,11 @@ struct BarrelEditCommand: Command {
         let (tasks, refused, signer) = try await options.input.resolve(context, over: transport)
         var settings = BarrelOptions(directory: options.input.directory, options: options.input.shared)
         settings.signedBy = try BarrelOptions.known(options.name, global)?.signedBy
-        if options.input.hasList { try settings.take(signer: signer, of: options.name) }
+        if options.input.hasList {
+            try settings.take(signer: signer, of: options.name)
+        } else {
+            try settings.check(tasks.all(), of: options.name)
+        }
         let status = try await perform(.createBarrel(name: options.name, options: settings))
         guard status == ExitStatus.done, !tasks.isEmpty else { return status }
         return try await add(tasks, to: options.name, refused)
@@ -55,21 +59,27 @@ struct BarrelEditCommand: Command {
         let barrel = try reader?.forEachMember(of: options.name) { _, _ in }
         let folder =
             try options.directory ?? barrel?.options.directory
-            ?? Paths.absolute(".", from: context.workingDirectory)
+            ?? Paths.absolute(options.isServerList ? options.name : ".", from: context.workingDirectory)
         var settings = ListedTasks.Settings(folder: folder)
         settings.options = barrel?.options.options ?? TaskOptions()
         settings.isFolderGiven = options.directory != nil
-        if let reader, options.creates { settings.members = try KnownMembers(reader, barrel: options.name) }
+        settings.takesHidden = options.takesHidden
+        if let reader, options.creates {
+            settings.members = try KnownMembers(reader, barrel: options.name)
+            settings.isNewVersion = true
+        }
         let given = try options.urls.map { url in
             var task = TaskDescription(url: try URLNormalizer.normalize(url))
             task.directory = folder
             task.options = settings.options
             return task
         }
+        try barrel?.options.check(given, of: options.name)
         var refused = 0
         var own = barrel?.options ?? BarrelOptions(directory: folder)
         var tasks = TaskSpool(given)
-        if let listed = try await listed(options, settings) {
+        let listed = try await listed(options, settings)
+        if let listed {
             tasks = listed.spool
             tasks.prepend(given)
             refused = listed.refused
@@ -77,11 +87,15 @@ struct BarrelEditCommand: Command {
             if let facts = listed.manifest?.facts {
                 let isProven = options.signature != nil
                 try own.take(
-                    signer: isProven ? facts.signedBy : nil, claimed: options.creates ? facts.signedBy : nil,
+                    signer: isProven ? facts.signedBy : nil, claimed: options.creates ? facts.claimedSigner : nil,
                     of: options.name)
                 if options.creates { try own.adopt(facts, of: options.name) }
+                if let source = options.source { own.take(source, settings.options) }
             }
         }
+        // A choice of files, and a list with bad entries, do not tell what went.
+        let isWhole = options.arguments.all("include").isEmpty && options.arguments.all("exclude").isEmpty
+        if !isNew, options.creates, isWhole, refused == 0 { listed?.warnOfGone() }
         if isNew || own != barrel?.options {
             let status = try await perform(.createBarrel(name: options.name, options: own), isQuiet: !isNew)
             if status != ExitStatus.done { return status }
@@ -125,7 +139,7 @@ struct BarrelEditCommand: Command {
         var answers = AddedAnswers(context)
         try await answers.add(TaskAddition(tasks, barrel: name, run: false), configure)
         let status = answers.end(
-            then: "fetch with: \(global.suggested("fk barrel run \(Paths.shellWord(name))"))")
+            then: "fetch with: \(global.suggested("fk barrel run \(ShellWord.quoted(name))"))")
         return max(status, refused > 0 ? ExitStatus.taskFailed : ExitStatus.done)
     }
 
@@ -144,13 +158,40 @@ extension BarrelOptions {
     ///
     /// - Throws: `CommandFailure` if the barrel is of another version: its files have the same names.
     mutating func adopt(_ facts: Manifest.Facts, of name: String) throws {
-        if let commit, let other = facts.commit, other != commit, origin == facts.origin {
+        // Another version of a repository or record has other URLs, and the same names. A list at a URL has changed.
+        if let commit, let other = facts.commit, other != commit, let origin, origin == facts.origin,
+            !NearbyFile.isURL(origin)
+        {
             throw CommandFailure(
-                "The barrel \(name) has \(origin ?? "") at version \(commit), and the list is of \(other). Import it "
-                    + "into another barrel and folder.", status: ExitStatus.usage)
+                "The barrel \(name) has \(origin) at version \(commit), and the list is of \(other). Take the new version with "
+                    + "'fk barrel sync \(ShellWord.quoted(name))', or import it into another barrel and folder.",
+                status: ExitStatus.usage)
         }
         origin = facts.origin ?? origin
         commit = facts.commit ?? commit
+    }
+
+    /// Checks that a folder or another place is the one of the barrel: files of two places would be mixed.
+    ///
+    /// - Throws: `CommandFailure` if the barrel is of another place.
+    func check(_ source: SourceImport, of name: String) throws {
+        guard let origin, !origin.isExactly(source.source.title), source.isFollowed else { return }
+        throw CommandFailure(
+            Escaping.visible(
+                "The barrel \(name) has the files of \(URLMasking.mask(origin)), and not those of "
+                    + "\(URLMasking.mask(source.source.title)). Name another one with -b NAME, and a folder with -d DIR."
+            ),
+            status: ExitStatus.usage)
+    }
+
+    /// Keeps what is said about a source, to ask it again, and the options of a new barrel. Their secrets are for the source alone: a member
+    /// of another server that joins later does not get them.
+    mutating func take(_ source: SourceImport, _ shared: TaskOptions) {
+        self.source = source.kept.isEmpty ? nil : source.kept
+        guard source.isFollowed, shared != TaskOptions() else { return }
+        var options = shared
+        options.secretOrigin = source.source.secretOrigin
+        self.options = options
     }
 }
 
@@ -167,7 +208,7 @@ struct BarrelQueryCommand: Command {
 
     func run() async throws -> Int32 {
         let workPath = global.place
-        let reader = try StoreReader(withShardsOf: workPath)
+        let reader = try StoreReader(withShardsOf: workPath).reportingSilence(context)
         guard workPath.exists else {
             if case .list = query { return list(reader, []) }
             throw DownloadError(.notFound, "There are no barrels: the work path \(workPath.root) does not exist.")
@@ -236,6 +277,9 @@ struct BarrelQueryCommand: Command {
         let failed = view.failed > 0 ? ", \(view.failed) failed" : ""
         if let signer = view.options.signedBy {
             context.output.writeLine("lists signed by \(SignatureKey.shown(signer))")
+        } else if let signer = view.options.claimedSigner {
+            context.output.writeLine(
+                "signer \(SignatureKey.shown(signer)), as a lock claims: no signature was verified")
         }
         context.output.writeLine(
             Escaping.visible(
@@ -315,9 +359,11 @@ struct BarrelView {
     /// The `--json` fields, without the members.
     fileprivate var document: JSON {
         .members([
-            "commit": JSON(options.commit), "complete": JSON(complete), "error": JSON(failed),
+            "claimedSigner": JSON(options.claimedSigner), "commit": JSON(options.commit), "complete": JSON(complete),
+            "error": JSON(failed),
             "expected": JSON(expected),
-            "isExpectedKnown": .bool(isExpectedKnown), "name": .string(name), "origin": JSON(options.origin),
+            "isExpectedKnown": .bool(isExpectedKnown), "name": .string(name),
+            "origin": JSON(options.origin.map(URLMasking.mask)),
             "received": .integer(received), "signedBy": JSON(options.signedBy), "total": JSON(total),
         ])
     }

@@ -3,7 +3,10 @@ import FKCore
 /// `barrel …`: groups of tasks.
 enum BarrelCommands {
     static let all: [CommandSpec] =
-        [create, add, remove, list, show, BarrelCheckCommand.missing, watch, run, BarrelCheckCommand.refresh]
+        [
+            create, add, remove, list, show, BarrelCheckCommand.missing, watch, run, BarrelCheckCommand.refresh,
+            BarrelSyncCommand.spec, BarrelPublishCommand.spec,
+        ]
         + [
             verb(.suspend, "stop all members and keep their bytes", "stop the members of photos"),
             verb(.resume, "resume suspended members", "queue the suspended members of photos again"),
@@ -82,14 +85,20 @@ enum BarrelCommands {
     static let importList = CommandSpec(
         path: ["barrel", "import"], summary: "add the files of a list",
         discussion: [
-            "FILE is a list of URLs, aria2's input file, CSV, JSON Lines, a Metalink, a checksum list, the folder of a bag, or an export of "
-                + "'fk barrel export'; '-' is standard input. The form is recognised by the content.",
+            "FILE is a list of URLs, aria2's input file, curl's config file, CSV, JSON or JSON Lines, a Metalink, a checksum list, the folder "
+                + "of a bag, or an export of 'fk barrel export', also compressed; '-' is standard input. The form is recognised by the content.",
+            "A changed list is imported again to the same barrel: its digests replace those of the list before, changed files are queued, "
+                + "and members that it does not have any more are named and stay.",
             "hf:[datasets/]OWNER/REPO[@REVISION] is a repository of a Hugging Face hub (HF_ENDPOINT), pinned to its present "
                 + "commit. The token is HF_TOKEN or that of the hub's client, and goes to the hub only.",
             "doi:10.X/Y, zenodo:NUMBER and the URL of a record stand for its files: Zenodo, Dataverse, and pages with FAIR "
                 + "Signposting, RO-Crate or Croissant. A URL may also lead to a list.",
-            "A missing barrel is created. Its folder is the current one unless -d is given, and that of a bag is the bag's "
-                + "own. Sizes and digests of the list are checked before a file gets its name.",
+            "A URL that ends with a slash may be a folder that its server lists: all of its files are taken. -r says that it has to be "
+                + "one. 'fk barrel sync' follows it.",
+            "A missing barrel is created. Its folder is the current one unless -d is given, that of a bag is the bag's own, and "
+                + "that of a server's list is ./NAME. Sizes and digests of the list are checked before a file gets its name.",
+            "A list from a server only names files: its folders, header fields and options are left out and named. In a home folder "
+                + "names that begin with a dot are left out as well, unless --hidden is given.",
         ],
         operands: [name, OperandSpec("file", "the list, a repository hf:…, or a record doi:…", hint: .file)],
         options: BarrelAddOptions.importSpecs,
@@ -99,6 +108,10 @@ enum BarrelCommands {
             .init(
                 "fk barrel import data SHA256SUMS --base https://example.com/data/",
                 "the files of a checksum list, from that folder"),
+            .init("fk barrel import pub https://example.com/pub/ -d pub", "the files of a folder of a web server"),
+            .init(
+                "fk barrel import table samples.tsv --column url=address --column md5=control",
+                "a table with other names of columns"),
             .init(
                 "fk barrel import model hf:OWNER/REPO --include '*.safetensors' -d model",
                 "files of a Hugging Face repository"),

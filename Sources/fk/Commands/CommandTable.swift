@@ -9,7 +9,7 @@ enum CommandTable {
             "color", nil, "WHEN", hint: .choices(ColorChoice.allCases.map(\.rawValue)),
             "use colours: auto (default), always or never"),
         .flag("help", "h", "show help"),
-        .flag("version", nil, "show the version"),
+        .flag("version", "V", "show the version"),
     ]
 
     /// The commands under the headings of the overview.
@@ -17,6 +17,7 @@ enum CommandTable {
         ("Download", TransferCommands.all), ("Inspect", QueryCommands.all), ("Control", VerbCommands.all),
         ("Barrels (named groups)", BarrelCommands.all),
         ("Programs that check and change downloads", MiddlewareCommands.all),
+        ("Programs that list files", SourceCommands.all),
         ("Serve", RPCCommand.all),
         ("Tools", ToolCommands.all),
     ]

@@ -1,10 +1,12 @@
 import FKCore
 import FKMiddleware
 
-/// `fk config show|set|path`
+/// `fk config show|get|set|unset|path`
 struct ConfigCommand: Command {
     enum Action: Sendable, Hashable {
         case show
+        case get(Settings.Key)
+        case getBase(String)
         /// An empty value removes the setting.
         case set(Settings.Key, String)
         /// Without a folder, the base is removed.
@@ -24,6 +26,12 @@ struct ConfigCommand: Command {
             } else {
                 context.output.writeLine(path)
             }
+        case .get(let key):
+            let value = masked(key, try Settings.read(workPath: global.workPath)[key])
+            return answer(value ?? key.usual, isSet: value != nil)
+        case .getBase(let name):
+            let folder = try Settings.read(workPath: global.workPath).bases[name]
+            return answer(folder ?? "", isSet: folder != nil)
         case .show:
             show(try Settings.read(workPath: global.workPath))
         case .set(let key, let value):
@@ -33,10 +41,18 @@ struct ConfigCommand: Command {
         return ExitStatus.done
     }
 
+    /// Prints a value, or the default where none is set.
+    private func answer(_ value: String, isSet: Bool) -> Int32 {
+        if global.json {
+            JSONOutput(context.output).document(.members(["value": JSON(isSet ? value : nil)]))
+        } else if !value.isEmpty {
+            context.output.writeLine(Escaping.visible(value))
+        }
+        return ExitStatus.done
+    }
+
     private func change(_ change: (inout Settings) -> Void) throws {
-        var settings = try Settings.read(workPath: global.workPath)
-        change(&settings)
-        try settings.write(workPath: global.workPath)
+        let settings = try Settings.change(workPath: global.workPath, change)
         if global.json { show(settings) }
     }
 
@@ -47,8 +63,9 @@ struct ConfigCommand: Command {
             return JSONOutput(context.output).document(.object((values + bases).sorted { $0.name < $1.name }))
         }
         for key in Settings.Key.allCases {
-            guard let value = masked(key, settings[key]) else { continue }
-            context.output.writeLine("\(key.rawValue) = \(Escaping.visible(value))")
+            let value = masked(key, settings[key])
+            let note = value == nil ? "(default)" : "(default: \(key.usual))"
+            context.output.writeLine("\(key.rawValue) = \(Escaping.visible(value ?? key.usual)) \(note)")
         }
         for (name, folder) in settings.bases.sorted(by: { $0.key < $1.key }) {
             context.output.writeLine("\(Settings.basePrefix)\(name) = \(Escaping.visible(folder))")

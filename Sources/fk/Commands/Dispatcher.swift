@@ -6,6 +6,12 @@ struct Dispatcher: Sendable {
 
     /// Parses, runs and reports. It never throws.
     func run(_ words: [String]) async -> Int32 {
+        // Before anything is parsed: a message about a word that cannot be parsed quotes it.
+        context.errors.hide(SecretBook(CommandSecrets.values(of: words, context.environment)))
+        return await ended(words)
+    }
+
+    private func ended(_ words: [String]) async -> Int32 {
         Self.status(await perform(words), context.output, context.errors)
     }
 
@@ -21,6 +27,7 @@ struct Dispatcher: Sendable {
             return try await command(words).run()
         } catch let error as UsageError {
             report(error.message, words)
+            for line in error.lines { context.errors.writeLine(line) }
             context.errors.writeLine(error.hint)
             return ExitStatus.usage
         } catch let error as CommandFailure {

@@ -1,5 +1,7 @@
 import FKCore
+import FKManifests
 import FKMiddleware
+import Foundation
 
 /// `fk get`
 struct GetCommand: Command {
@@ -7,6 +9,7 @@ struct GetCommand: Command {
     let context: CommandContext
 
     func run() async throws -> Int32 {
+        if options.isDryRun { return try await compare() }
         if !options.run.detach, let status = try await options.run.waitForStart(context) { return status }
         var (tasks, refused) = try await resolve()
         // Entries of a list that were left out make the command fail in the end.
@@ -27,7 +30,27 @@ struct GetCommand: Command {
                 try await detach(TaskAddition(tasks, barrel: options.barrel, run: options.run.start == nil)))
         }
         var transfer = transferRun(tasks)
-        return max(least, try await transfer.run())
+        let status = max(least, try await transfer.run())
+        nameListings()
+        return status
+    }
+
+    /// Says which of the finished files are the listings of folders: the person may have meant the files in them.
+    private func nameListings() {
+        let urls = options.folders.compactMap { try? URLNormalizer.normalize($0) }
+        guard !urls.isEmpty, let reader = try? global.openReader() else { return }
+        for url in urls {
+            let records = (try? reader.records(url: url)) ?? []
+            guard let record = records.first(where: { $0.state == .complete }), let path = record.path,
+                let length = record.expected, length <= FolderListing.maxBytes,
+                let bytes = FileManager.default.contents(atPath: path), FolderListing.isOne(Array(bytes), of: url)
+            else { continue }
+            let shown = ShellWord.quoted(URLMasking.mask(url))
+            context.warn(
+                "\(URLMasking.mask(url)) is a folder, and \(Paths.split(path).name) is the list that its server makes of it. It has the "
+                    + "folder's name: delete it and fetch the files with: "
+                    + "\(global.suggested("fk trash -y \(shown)")) && \(global.suggested("fk get -r \(shown)"))")
+        }
     }
 
     /// Asks servers for lists, digests and signatures, and gives the barrel what its lists say.
@@ -35,17 +58,35 @@ struct GetCommand: Command {
         let transport = try PacedTransport(options.run.configure(global), options.run.own)
         defer { transport.shutdown() }
         var (tasks, refused, signer) = try await options.input.resolve(context, over: transport)
-        guard let barrel = options.barrel, options.input.hasList || !options.sources.isEmpty else {
+        guard let barrel = options.barrel else {
+            for source in options.sources {
+                let listed = try await source.listed(options.input.settings, context, over: transport)
+                listed.spool.prepend(try tasks.all())
+                tasks = listed.spool
+                refused += listed.refused
+            }
             return (tasks, refused)
         }
         let known = try BarrelOptions.known(barrel, global) ?? BarrelOptions()
+        if !options.input.hasList { try known.check(tasks.all(), of: barrel) }
+        guard options.input.hasList || !options.sources.isEmpty else { return (tasks, refused) }
         var own = known
         if options.input.hasList { try own.take(signer: signer, of: barrel) }
         for source in options.sources {
-            let listed = try await source.listed(options.input.settings, context, over: transport)
+            try own.check(source, of: barrel)
+            var settings = options.input.settings
+            if !settings.isFolderGiven {
+                settings.folder =
+                    try own.directory
+                    ?? Paths.absolute(
+                        options.isRecursive ? source.folderName ?? barrel : barrel, from: context.workingDirectory)
+            }
+            if own.directory == nil { own.directory = settings.folder }
+            let listed = try await source.listed(settings, context, over: transport)
             // No record is signed.
             try own.take(signer: nil, of: barrel)
             if let facts = listed.manifest?.facts { try own.adopt(facts, of: barrel) }
+            own.take(source, options.input.shared)
             listed.spool.prepend(try tasks.all())
             tasks = listed.spool
             refused += listed.refused
@@ -55,6 +96,29 @@ struct GetCommand: Command {
                 .perform(.createBarrel(name: barrel, options: own))
         }
         return (tasks, refused)
+    }
+
+    /// Prints what the source has beside what is known of it, and changes nothing.
+    private func compare() async throws -> Int32 {
+        let transport = try PacedTransport(options.run.configure(global), options.run.own)
+        defer { transport.shutdown() }
+        let barrel = options.barrel ?? ""
+        let known = try BarrelOptions.known(barrel, global)
+        try known?.check(options.sources[0], of: barrel)
+        var settings = options.input.settings
+        settings.notesSizes = true
+        settings.writesLayout = false
+        if !settings.isFolderGiven {
+            settings.folder =
+                try known?.directory
+                ?? Paths.absolute(options.sources[0].folderName ?? barrel, from: context.workingDirectory)
+        }
+        let listed = try await options.sources[0].listed(settings, context, over: transport)
+        let comparison = try SourceComparison(
+            listed, options.sources[0], barrel: known == nil ? nil : barrel, folder: settings.folder, context,
+            show: SourceComparison.printEach)
+        comparison.printSums()
+        return comparison.isSure && listed.refused == 0 ? ExitStatus.done : ExitStatus.taskFailed
     }
 
     private func transferRun(_ tasks: TaskSpool, _ place: ShardPlace? = nil) -> TransferRun {
@@ -78,11 +142,18 @@ struct GetCommand: Command {
 
 /// `fk run` and `fk barrel run`
 struct RunCommand: Command {
-    let options: RunCommandOptions
+    var options: RunCommandOptions
     let context: CommandContext
 
     func run() async throws -> Int32 {
-        let detached = Detach.tasks(context)
+        guard let handed = try Detach.handed(context) else { return try await run(nil) }
+        var command = self
+        command.options.run.orders = handed.orders
+        return try await command.run(handed.tasks)
+    }
+
+    /// - Parameter detached: the tasks of a background run; nil for a run that the user typed.
+    private func run(_ detached: [TaskID]?) async throws -> Int32 {
         // A wrong name is refused before the wait.
         if !options.barrels.isEmpty {
             let reader = try global.openReader()
@@ -122,7 +193,7 @@ struct RunCommand: Command {
             }
             return ExitStatus.done
         }
-        let names = options.barrels.map(Paths.shellWord).joined(separator: " ")
+        let names = options.barrels.map(ShellWord.quoted).joined(separator: " ")
         return try await transfer(
             .barrels(options.barrels), requests: options.barrels.map { EngineMessage(.run(.barrel($0))) },
             barrels: options.barrels,

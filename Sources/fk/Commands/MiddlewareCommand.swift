@@ -8,6 +8,7 @@ struct MiddlewareCommand: Command {
         case list
         case add(MiddlewareProgram)
         case remove(String)
+        case trust
         case test(String, url: String)
     }
 
@@ -17,6 +18,7 @@ struct MiddlewareCommand: Command {
     func run() async throws -> Int32 {
         switch action {
         case .list: return list(try programs())
+        case .trust: return try await Answers(context).answer(EngineMessage(.trustPrograms))
         case .add(let program):
             let status = try await Answers(context).answer(EngineMessage(.addProgram(program)))
             if status == ExitStatus.done { warn(about: program) }
@@ -43,6 +45,7 @@ struct MiddlewareCommand: Command {
     // MARK: Listing
 
     private func list(_ list: ProgramList) -> Int32 {
+        let untrusted = list.untrusted(at: ProgramHome(global.place)).map(\.name)
         if global.json {
             let documents = list.programs.map { program in
                 // The time limit is in seconds, and the program has its arguments.
@@ -51,6 +54,7 @@ struct MiddlewareCommand: Command {
                     "name": .string(program.name), "priority": JSON(program.priority),
                     "program": JSON(program.arguments),
                     "stage": .string(program.stage.rawValue), "timeLimit": JSON(program.timeLimit.inSeconds),
+                    "trusted": .bool(!untrusted.contains(program.name)),
                 ])
             }
             JSONOutput(context.output).document(.array(documents))
@@ -68,10 +72,16 @@ struct MiddlewareCommand: Command {
             table.add([
                 .init(program.name), .init(program.stage.rawValue), .init("\(program.priority)"),
                 .init(program.barrel ?? ""), .init(Self.seconds(program.timeLimit)),
-                .init(program.arguments.map(Paths.shellWord).joined(separator: " ")),
+                .init(program.arguments.map(ShellWord.quoted).joined(separator: " ")),
             ])
         }
         table.write(context)
+        if !untrusted.isEmpty {
+            context.warn(
+                "This work path came from elsewhere (copied, restored or moved), so that \(untrusted.joined(separator: ", ")) "
+                    + "\(untrusted.count == 1 ? "is" : "are") not run, and the tasks fail. Look at the programs above, then let them "
+                    + "run with: \(global.suggested("fk middleware trust"))")
+        }
         return ExitStatus.done
     }
 

@@ -2,9 +2,9 @@ import FKCore
 import FKMiddleware
 import Foundation
 
-/// `middleware list`, `add`, `remove` and `test`.
+/// `middleware list`, `add`, `remove`, `trust` and `test`.
 enum MiddlewareCommands {
-    static let all: [CommandSpec] = [list, add, remove, test]
+    static let all: [CommandSpec] = [list, add, remove, trust, test]
 
     static let list = CommandSpec(
         path: ["middleware", "list"], summary: "list the programs that check and change downloads",
@@ -54,6 +54,15 @@ enum MiddlewareCommands {
         operands: [OperandSpec("name", "the program's name, see fk middleware list")],
         examples: [.init("fk middleware remove sign", "requests are not signed any more")],
         make: { MiddlewareCommand(action: .remove($0.operands[0]), context: $1) })
+
+    static let trust = CommandSpec(
+        path: ["middleware", "trust"], summary: "let the programs of a copied work path run",
+        discussion: [
+            "Programs run only in the work path that they were added to. In a copy, after a restore or on another disk they do not "
+                + "run, and tasks that need them fail. fk middleware list shows them: look at them before you trust them."
+        ],
+        examples: [.init("fk middleware trust", "every program of this work path may run here")],
+        make: { MiddlewareCommand(action: .trust, context: $1) })
 
     static let test = CommandSpec(
         path: ["middleware", "test"], summary: "run a program once and show what it decides",

@@ -123,7 +123,7 @@ struct ProvenanceCommand: Command {
                     "commit": JSON(options.commit), "name": .string(group.name), "origin": JSON(options.origin),
                     "signedBy": JSON(options.signedBy),
                 ], omittingNull: true)
-            output.write(",\"barrel\":" + String(decoding: facts.bytes, as: UTF8.self))
+            output.write(",\"barrel\":" + String(decoding: JSONLayout.text(facts.bytes, indent: nil), as: UTF8.self))
         }
         output.write(",\"files\":[")
         try scratch.copy(to: output)
@@ -150,7 +150,7 @@ struct ProvenanceCommand: Command {
         init(_ output: OutputStream) { self.output = output }
 
         mutating func add(_ json: [UInt8]) {
-            output.write((isEmpty ? "\n" : ",\n") + String(decoding: json, as: UTF8.self))
+            output.write((isEmpty ? "\n" : ",\n") + String(decoding: JSONLayout.text(json, indent: nil), as: UTF8.self))
             isEmpty = false
         }
     }

@@ -17,7 +17,7 @@ struct ListCommand: Command {
             return nothing()
         }
         try workPath.open(create: false)
-        let records = try records(StoreReader(withShardsOf: workPath))
+        let records = try records(StoreReader(withShardsOf: workPath).reportingSilence(context))
         if global.json {
             var array = JSONOutput(context.output).beginArray()
             records.forEachPortion { array.write($0, TaskDocument.json) }
@@ -58,7 +58,7 @@ struct InfoCommand: Command {
     let context: CommandContext
 
     func run() async throws -> Int32 {
-        let reader = try global.openQuery()
+        let reader = try global.openQuery().reportingSilence(context)
         let records = try reference.records(reader)
         if raw {
             for record in records {
@@ -90,13 +90,14 @@ struct InfoCommand: Command {
 
 /// `fk why`: shows why a task is not running, and its history.
 struct WhyCommand: Command {
-    let reference: TaskReference
+    let references: [TaskReference]
     let context: CommandContext
 
     func run() async throws -> Int32 {
-        let reader = try global.openQuery()
-        var records = try reference.records(reader)
-        let running = records.filter { $0.state == .action }.map(\.id)
+        let reader = try global.openQuery().reportingSilence(context)
+        var seen: Set<TaskID> = []
+        var records = try references.flatMap { try $0.records(reader) }.filter { seen.insert($0.id).inserted }
+        let running = records.filter { $0.state == .action && !reader.isSilent($0.id) }.map(\.id)
         var limits: [TaskID: Bottleneck] = [:]
         for (home, ids) in Dictionary(grouping: running, by: reader.home) {
             for (id, measures) in try await measures(of: ids, home) { limits[id] = .find(measures) }
@@ -106,7 +107,8 @@ struct WhyCommand: Command {
         let answers = records.map { record in
             let limit = limits[record.id]
             let home = reader.home(of: record.id)
-            let reason = RecordText(record, in: home.places).reason(engineRuns: EngineLock.isHeld(home))
+            let reason = RecordText(record, in: home.places).reason(
+                engineRuns: EngineLock.isHeld(home), isSilent: reader.isSilent(record.id))
             return (record: record, reason: reason + (limit.map { ", limited by \($0.text)" } ?? ""), limit: limit)
         }
         if global.json {
@@ -128,7 +130,8 @@ extension WhyCommand {
         guard let pid = EngineLock.holder(home)?.pid else { return [:] }
         var configure = global.configure
         configure.workPath = home.url
-        let client = EngineClient(configure: configure)
+        var client = EngineClient(configure: configure)
+        client.patience = EngineWatch.limit
         var limits: LimitsReport?
         if case .limits(let report)? = try? await client.perform(.limits).0 { limits = report }
         return try await EngineProbe(reader: StoreReader(home), pid: pid, limits: limits).measure(ids)
@@ -143,7 +146,7 @@ extension WhyCommand {
             ])
         }
         return .members([
-            "error": record.error?.document ?? .null, "history": .array(history), "id": .string(record.id.hex),
+            "error": record.shownError?.document ?? .null, "history": .array(history), "id": .string(record.id.hex),
             "limitedBy": JSON(limit?.kind.rawValue), "reason": .string(reason), "state": .string(record.state.rawValue),
             "url": .string(URLMasking.mask(record.task.url)), "waiting": record.waiting?.document ?? .null,
         ])
@@ -197,7 +200,7 @@ struct RecordText {
             rows.append(("speed", Formatting.rate(Double(rate)) + (record.state == .action ? "" : ", average")))
         }
         if let waiting = record.waiting { add("waiting", waiting.text) }
-        add("error", record.error?.shortText)
+        add("error", record.shownError?.shortText)
         add("created", Timestamp.text(record.created))
         add("finished", record.finished.map(Timestamp.text))
         add("last used", record.lastUsed.map(Timestamp.text))
@@ -222,8 +225,11 @@ struct RecordText {
     }
 
     /// Why the task is not running, in one sentence.
-    func reason(engineRuns: Bool) -> String {
+    ///
+    /// - Parameter isSilent: true if the process that runs the downloads is stopped or hung; the default is false.
+    func reason(engineRuns: Bool, isSilent: Bool = false) -> String {
         switch record.state {
+        case .action where isSilent, .idle where isSilent: EngineText.reason
         case .complete:
             "\(record.path ?? "its file")\(base.map { " in base \($0.name)" } ?? ""), since \(record.finished.map(Timestamp.text) ?? "an unknown time")"
                 + (record.attempts > 0 ? ", after \(Formatting.count(record.attempts, "attempt"))" : "")

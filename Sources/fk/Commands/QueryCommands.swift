@@ -21,9 +21,9 @@ enum QueryCommands {
             "Prints the state of the task, what it waits for, and the history of its attempts. For a running task it measures "
                 + "for two seconds what limits it: our own limit, a middleware, the processor, the disk, the server or the network."
         ],
-        operands: [TaskReference.operand],
+        operands: [TaskReference.operands(1)],
         examples: [.init("fk why https://example.com/a.iso", "the reason and the attempts")],
-        make: { WhyCommand(reference: TaskReference($0.operands[0]), context: $1) })
+        make: { WhyCommand(references: $0.operands.map { TaskReference($0) }, context: $1) })
 
     static let watch = CommandSpec(
         path: ["watch"], summary: "watch and steer all tasks on the full screen",

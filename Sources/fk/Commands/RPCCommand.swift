@@ -1,8 +1,9 @@
 import FKCore
 import FKMiddleware
+import FKWeb
 import Foundation
 
-/// `fk rpc`: starts the program `fk-rpc`, which has the server. `fk` itself stays free of it and starts faster.
+/// `fk rpc`: serves in this process. libwebsockets is loaded here and by no other command.
 struct RPCCommand: Command {
     static let all: [CommandSpec] = [spec]
 
@@ -14,14 +15,14 @@ struct RPCCommand: Command {
                 + "Ctrl-C; everything is kept.",
             "The first start makes a secret, stores it in the work path and shows it. Clients and the page need it. An address "
                 + "that other machines reach needs a secret and TLS, or --plain behind a proxy that encrypts.",
-            "The program fk-rpc must be beside fk or in PATH.",
+            "It needs the library libwebsockets, 4.1 to 4.5; without it, it names the package that has it.",
         ],
         options: options,
         examples: [
             .init("fk rpc -d ~/Downloads", "serve http://127.0.0.1:6800/ and store files in ~/Downloads"),
             .init("fk rpc --listen 0.0.0.0:6800 --cert cert.pem --key key.pem", "for the local network, encrypted"),
         ],
-        make: { try RPCCommand(words: words($0, $1), context: $1) })
+        make: { try RPCCommand(settings: settings($0, $1), context: $1) })
 
     private static let options: [OptionSpec] =
         [
@@ -40,56 +41,39 @@ struct RPCCommand: Command {
 
     /// The options of a run that apply here.
     private static let taken: Set<String> = [
-        "jobs", "connections", "limit-rate", "min-free", "parts-folder", "durability", "transport",
+        "jobs", "connections", "limit-rate", "min-free", "parts-folder", "durability", "transport", "no-private",
     ]
 
-    /// The command line of `fk-rpc`.
-    let words: [String]
+    let settings: WebSettings
     let context: CommandContext
 
-    private static func words(_ arguments: ParsedArguments, _ context: CommandContext) throws -> [String] {
+    private static func settings(_ arguments: ParsedArguments, _ context: CommandContext) throws -> WebSettings {
         let global = context.global
-        let run = try RunOptions(arguments, context)
-        var words = ["--work-path", global.workPath]
-        func add(_ name: String, _ value: String?) { if let value { words += ["--\(name)", value] } }
         func path(_ name: String) throws -> String? {
             try arguments[name].map { text in
                 guard !text.isEmpty else { throw arguments.error("--\(name): the file's name is empty.") }
                 return try Paths.absolute(text, from: context.workingDirectory)
             }
         }
-        let folders = arguments.all("directory")
-        for folder in folders.isEmpty ? ["."] : folders {
+        let given = arguments.all("directory")
+        let folders = try (given.isEmpty ? ["."] : given).map { folder in
             guard !folder.isEmpty else { throw arguments.error("-d: the folder's name is empty.") }
-            add("folder", try Paths.absolute(folder, from: context.workingDirectory))
+            return try Paths.absolute(folder, from: context.workingDirectory)
         }
-        add("listen", arguments["listen"])
-        add("secret-file", try path("secret-file"))
-        for origin in arguments.all("allow-origin") { add("allow-origin", origin) }
-        add("cert", try path("cert"))
-        add("key", try path("key"))
-        for (name, folder) in global.configure.bases { add("base", "\(name)=\(folder.path)") }
-        words += run.words
-        for flag in ["no-secret", "plain", "json", "quiet"] where arguments.has(flag) { words.append("--\(flag)") }
-        return words
+        var settings = WebSettings(
+            workPath: global.workPath, folders: folders, orders: try RunOptions(arguments, context).orders)
+        settings.bases = global.configure.bases
+        settings.listen = arguments["listen"]
+        settings.secretFile = try path("secret-file")
+        settings.hasNoSecret = arguments.has("no-secret")
+        settings.origins = arguments.all("allow-origin")
+        settings.certificate = try path("cert")
+        settings.key = try path("key")
+        settings.isPlain = arguments.has("plain")
+        settings.isJSON = arguments.has("json")
+        settings.isQuiet = arguments.has("quiet")
+        return settings
     }
 
-    func run() async throws -> Int32 {
-        guard let program = try Self.program(context) else {
-            throw CommandFailure(
-                "The program fk-rpc is neither beside fk nor in PATH. 'make build' builds it (it needs libwebsockets), and the "
-                    + "package of fk contains it.", status: ExitStatus.taskFailed)
-        }
-        // This process becomes fk-rpc, so that signals reach it.
-        _ = CStrings.with([program] + words) { execv(program, $0) }
-        throw CommandFailure(
-            "\(program) cannot be started: \(String(cString: strerror(errno))).", status: ExitStatus.taskFailed)
-    }
-
-    /// The path of `fk-rpc`; nil if there is none.
-    private static func program(_ context: CommandContext) throws -> String? {
-        let beside = (Paths.split(try OwnProgram.path()).folder ?? "") + "/fk-rpc"
-        let folders = (context.environment["PATH"] ?? "").split(separator: ":").map { "\($0)/fk-rpc" }
-        return ([beside] + folders).first { access($0, X_OK) == 0 }
-    }
+    func run() async throws -> Int32 { await RPCProgram.run(settings) }
 }

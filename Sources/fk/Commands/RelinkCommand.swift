@@ -15,6 +15,8 @@ struct RelinkCommand: Command {
             "For links that have expired. The task keeps its URL, its id and its folder; requests use the new address. The "
                 + "bytes stay if they belong to the same file: the length has to be equal, and the digest, the strong ETag "
                 + "or the bytes before the seam. Otherwise the file is fetched from its beginning, and 'fk why' says so.",
+            "Header fields, cookies and logins that were given for the old address are not sent to another origin. Write a login "
+                + "into the new URL if it needs one.",
             "A running task continues at once with the new address, and a failed one is queued. The task's own URL as the "
                 + "new address removes the one that was given before.",
         ],

@@ -3,13 +3,40 @@ import FKCore
 /// `config`, `completions`, `man`, `demo` and `help`.
 enum ToolCommands {
     static let all: [CommandSpec] = [
-        configShow, configSet, configPath, ConfigHostCommand.spec, completions, manual, demo, help,
+        configShow, configGet, configSet, configUnset, configPath, ConfigHostCommand.spec, completions, manual, demo,
+        help,
     ]
 
     static let configShow = CommandSpec(
-        path: ["config", "show"], summary: "show the saved settings",
+        path: ["config", "show"], summary: "show all settings with their values and defaults",
         examples: [.init("fk config show", "one setting a line")],
         make: { ConfigCommand(action: .show, context: $1) })
+
+    static let configGet = CommandSpec(
+        path: ["config", "get"], summary: "print the value of a setting, or its default",
+        operands: [keyOperand], examples: [.init("fk config get jobs", "3, unless another number was saved")],
+        make: { arguments, context in
+            let name = arguments.operands[0]
+            if let base = Settings.baseName(name) { return ConfigCommand(action: .getBase(base), context: context) }
+            return ConfigCommand(
+                action: .get(try arguments.parseChoice(name, "key", of: Settings.Key.self)), context: context)
+        })
+
+    static let configUnset = CommandSpec(
+        path: ["config", "unset"], summary: "remove a saved setting, so that the default counts",
+        operands: [keyOperand],
+        examples: [.init("fk config unset limit-rate", "no limit, unless --limit-rate says one")],
+        make: { arguments, context in
+            let name = arguments.operands[0]
+            if let base = Settings.baseName(name) {
+                return ConfigCommand(action: .setBase(base, folder: nil), context: context)
+            }
+            return ConfigCommand(
+                action: .set(try arguments.parseChoice(name, "key", of: Settings.Key.self), ""), context: context)
+        })
+
+    private static let keyOperand = OperandSpec(
+        "key", "the setting", hint: .choices(Settings.Key.allCases.map(\.rawValue)))
 
     static let configSet = CommandSpec(
         path: ["config", "set"], summary: "save a setting; an empty value removes it",
@@ -20,7 +47,7 @@ enum ToolCommands {
                 + "files, set base.NAME to the new place, and its tasks continue.",
         ],
         operands: [
-            OperandSpec("key", "the setting", hint: .choices(Settings.Key.allCases.map(\.rawValue))),
+            keyOperand,
             OperandSpec("value", "its value, as the option of that name takes it"),
         ],
         examples: [
@@ -52,12 +79,14 @@ enum ToolCommands {
         path: ["completions"], summary: "print a completion script for a shell",
         discussion: [
             "The scripts complete commands, options, states, names of barrels and of tasks' files. They get them "
-                + "from 'fk completions barrels', 'tasks' and 'ids'."
+                + "from 'fk completions barrels', 'tasks' and 'ids'. With a command, such as suspend, only tasks on which it "
+                + "acts are offered."
         ],
         operands: [
             OperandSpec(
                 "topic", "a script for bash, zsh or fish; or the words barrels, tasks or ids",
-                hint: .choices(CompletionTopic.allCases.map(\.rawValue)))
+                hint: .choices(CompletionTopic.allCases.map(\.rawValue))),
+            OperandSpec("command", "the command that is completed, for tasks and ids", 0, 1),
         ],
         examples: [
             .init("fk completions bash > /etc/bash_completion.d/fk", "for bash"),
@@ -67,13 +96,18 @@ enum ToolCommands {
         make: { arguments, context in
             try CompletionsCommand(
                 topic: arguments.parseChoice(arguments.operands[0], "topic", of: CompletionTopic.self),
+                command: arguments.operands.dropFirst().first,
                 context: context)
         })
 
     static let manual = CommandSpec(
-        path: ["man"], summary: "print the manual page fk(1)",
-        discussion: ["The output is mdoc source, which man and mandoc display. 'make install' installs it."],
-        examples: [.init("fk man | mandoc -a", "read it without an installed copy")],
+        path: ["man"], summary: "show the manual page fk(1)",
+        discussion: [
+            "On a terminal, man or mandoc shows the page. Elsewhere the output is its mdoc source. 'make install' installs it."
+        ],
+        examples: [
+            .init("fk man", "read it without an installed copy"), .init("fk man > fk.1", "its source"),
+        ],
         make: { ManualCommand(context: $1) })
 
     static let demo = CommandSpec(

@@ -1,6 +1,6 @@
-/// `get`, `run` and `limit`.
+/// `get`, `cat`, `run` and `limit`.
 enum TransferCommands {
-    static let all: [CommandSpec] = [get, run, LimitCommand.spec]
+    static let all: [CommandSpec] = [get, CatCommand.spec, run, LimitCommand.spec]
 
     static let get = CommandSpec(
         path: ["get"], summary: "download URLs",
@@ -9,14 +9,21 @@ enum TransferCommands {
                 + "the same command again: it continues unfinished files and skips complete ones.",
             "If another process runs the downloads of this work path, that process fetches the files, and this command "
                 + "shows their progress.",
+            "With -r, the URL is a folder that its server lists, and all of its files are fetched, with their folders. 'fk barrel sync' "
+                + "follows it later. Exit status 1: a file could not be fetched, or a part of the folder could not be listed.",
         ],
         operands: [OperandSpec("url", "what to download: http or https", 0, nil)], options: GetOptions.specs,
         examples: [
             .init("fk get https://example.com/a.iso", "one file into the current folder"),
             .init("fk get -d isos -j4 -i list.txt", "the URLs of a list into the folder isos, four files at once"),
+            .init("fk get -r https://example.com/pub/", "all files of a folder, into ./pub"),
             .init("fk get --checksum sha-256=2cf2… https://example.com/a.iso", "fail if the digest differs"),
         ],
-        make: { try GetCommand(options: GetOptions($0, $1), context: $1) })
+        make: { arguments, context in
+            let options = try GetOptions(arguments, context)
+            guard let folder = arguments["extract"] else { return GetCommand(options: options, context: context) }
+            return try ExtractCommand(folder, options, arguments, context)
+        })
 
     static let run = CommandSpec(
         path: ["run"], summary: "run everything that is waiting",

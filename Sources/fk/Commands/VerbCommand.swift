@@ -28,6 +28,11 @@ struct VerbCommand: Command {
             answers.withLock { $0.take(reply, problems) }
             return answers.withLock { $0.end() }
         }
+        if selectors.isEmpty, case .run(let name, _) = targets {
+            context.errors.writeLine(
+                "Nothing to do: no task of \(name.words) \(verb == .resume ? "is suspended" : "has failed").")
+            return ExitStatus.done
+        }
         for selector in selectors {
             try await client.apply(verb, to: selector, forAll: verb == .resume && selector == .all) { reply, problems in
                 answers.withLock { $0.take(reply, problems) }
@@ -45,8 +50,10 @@ struct VerbCommand: Command {
             .filter { known.insert($0).inserted }
         guard !ids.isEmpty else {
             let reason =
-                if case .transient = targets { "no failed task may pass by itself" } else {
-                    "no task of these has failed or was cancelled"
+                switch targets {
+                case .transient: "no failed task may pass by itself"
+                case .run(let name, _): "no failed task of \(name.words) may pass by itself"
+                default: "no task of these has failed or was cancelled"
                 }
             context.errors.writeLine("Nothing to retry: \(reason).")
             return ExitStatus.done
@@ -89,7 +96,7 @@ struct VerbCommand: Command {
         case .barrel(let name): "Forget \(tasks) of barrel \(name) and delete every file written?"
         case .state(let state):
             "Forget \(count == 1 ? "the 1 \(state.rawValue) task" : "all \(count) \(state.rawValue) tasks") and delete every file written?"
-        case .tasks, .transient: "Forget \(count == 1 ? "this task" : "\(count) tasks") and delete the files?"
+        case .tasks, .transient, .run: "Forget \(count == 1 ? "this task" : "\(count) tasks") and delete the files?"
         }
     }
 }
@@ -103,6 +110,8 @@ enum VerbTargets: Sendable {
     case state(ShownState)
     /// The failed tasks that another attempt may help.
     case transient
+    /// The tasks of a run to which the verb applies.
+    case run(RunName, Verb)
 
     static let specs: [OptionSpec] = [
         .flag("all", nil, "every task; with a file's name, every task of that name"),
@@ -114,18 +123,19 @@ enum VerbTargets: Sendable {
 
     /// Reads the operands and options.
     ///
-    /// - Parameter takesTransient: true takes `transient` where none is given. The default is false.
+    /// - Parameter verb: `retry` takes `transient` where it has `--run` alone. The default is nil.
     /// - Throws: `UsageError` unless exactly one kind of target is given.
-    init(_ arguments: ParsedArguments, orTransient takesTransient: Bool = false) throws {
+    init(_ arguments: ParsedArguments, of verb: Verb? = nil) throws {
+        let run = try arguments.run(isNeeded: verb != .retry)
         let barrel = try arguments.barrel()
         let state = try arguments.state()
         let given = [
             arguments.operands.isEmpty ? nil : "tasks",
             arguments.has("all") && !arguments.operands.contains(where: TaskReference.isName) ? "--all" : nil,
-            barrel == nil ? nil : "-b", state == nil ? nil : "--state",
+            barrel == nil ? nil : "-b", state == nil ? nil : "--state", run == nil ? nil : "--run RUN",
         ].compactMap(\.self)
         guard let kind = given.first else {
-            if takesTransient {
+            if verb == .retry, arguments.has("run") {
                 self = .transient
                 return
             }
@@ -134,7 +144,9 @@ enum VerbTargets: Sendable {
         guard given.count == 1 else {
             throw arguments.error("Give either \(kind) or \(given[1]), not both.")
         }
-        if let barrel {
+        if let run, let verb {
+            self = .run(run, verb)
+        } else if let barrel {
             self = .barrel(barrel)
         } else if let state {
             self = .state(state)
@@ -151,6 +163,7 @@ enum VerbTargets: Sendable {
         case .barrel(let name): [.barrel(name)]
         case .state(let state): state.states.map { .state($0) }
         case .transient: []
+        case .run: try records(global.openReader()).map { .id($0.id) }
         case .tasks(let references, let all): try references.flatMap { try $0.selectors(in: global, all: all) }
         }
     }
@@ -164,6 +177,14 @@ enum VerbTargets: Sendable {
         case .barrel(let name): reader.records(try reader.barrelIDs(name).ids)
         case .state(let state): try reader.records { state.states.contains($0.state) }
         case .transient: try reader.records { $0.state == .error && $0.error?.isRetryable == true }
+        case .run(let name, let verb):
+            reader.records(try RunBook(reader.workPath).ids(of: name)).filter { record in
+                switch verb {
+                case .resume: record.state == .suspend
+                case .retry: record.state == .error && record.error?.isRetryable == true
+                default: record.state == .error
+                }
+            }
         case .tasks(let references, _): try references.flatMap { try $0.records(reader) }
         }
     }
@@ -178,7 +199,7 @@ enum VerbTargets: Sendable {
         case .state(let state):
             guard WorkPath(global.workPath).exists else { return 0 }
             return try global.openReader().records { state.states.contains($0.state) }.count
-        case .transient: return try records(global.openReader()).count
+        case .transient, .run: return try records(global.openReader()).count
         case .tasks(let references, _):
             let reader = try global.openReader()
             return Set(try references.flatMap { try $0.records(reader).map(\.id) }).count

@@ -15,6 +15,7 @@ enum VerbCommands {
             [
                 .init("fk retry --state failed", "try every failed download again"),
                 .init("fk retry --run", "run those again whose failure may pass, such as after a lost connection"),
+                .init("fk retry --run last", "the same for the files of the last run with failures"),
             ]),
         toggle,
         spec(
@@ -49,8 +50,8 @@ enum VerbCommands {
         case .cancel: ["The bytes of unfinished files are deleted. To keep them, use 'suspend'."]
         case .forget:
             [
-                "Finished files stay. The bytes of unfinished files are deleted; to keep them, use 'suspend'. --all, -b and "
-                    + "--state ask before they delete bytes, unless -y is given. To delete finished files, too, use 'trash'."
+                "Finished files stay. The bytes of unfinished files are deleted; to keep them, use 'suspend'. --all, -b, "
+                    + "--state and --run ask before they delete bytes, unless -y is given. To delete finished files, too, use 'trash'."
             ]
         case .trash:
             [
@@ -61,29 +62,37 @@ enum VerbCommands {
         }
     }
 
+    private static let runs =
+        "A run that ends with failed or suspended files keeps their ids under a name, such as r3, and names it in the commands that "
+        + "it offers. 'last' is the newest one. The newest \(RunBook.limit) are kept."
+
     private static func spec(
         _ verb: Verb, _ summary: String, _ aliases: [String], _ examples: [CommandSpec.Example]
     ) -> CommandSpec {
         var options = VerbTargets.specs
         if verb == .trash || verb == .forget { options.append(.flag("yes", "y", "do not ask for confirmation")) }
-        if verb == .retry {
+        switch verb {
+        case .retry:
             options.append(
-                .flag(
-                    "run", nil,
-                    "download the tasks now and show their progress; without any named, the failed ones that may pass"))
+                .run(
+                    "download the tasks now and show their progress; without any named, the failed ones that may pass, "
+                        + "with RUN those of that run"))
+        case .forget: options.append(.run("the failed tasks of a run, such as r3 or last"))
+        case .resume: options.append(.run("the suspended tasks of a run, such as r3 or last"))
+        default: break
         }
         return CommandSpec(
             path: [verb.rawValue], aliases: aliases, summary: summary,
             discussion: warnings(of: verb) + [
                 "Takes effect within about a second if another process runs the downloads. Tasks in a state to which the "
                     + "verb does not apply do not change, and the answer says so."
-            ],
+            ] + (options.contains { $0.kind == .run } ? [runs] : []),
             operands: [TaskReference.operands(0)], options: options, examples: examples,
             make: { arguments, context in
                 try VerbCommand(
-                    verb: verb, targets: VerbTargets(arguments, orTransient: arguments.has("run")),
+                    verb: verb, targets: VerbTargets(arguments, of: verb),
                     isConfirmed: arguments.has("yes"),
-                    runs: arguments.has("run") ? RunOptions(arguments, context) : nil,
+                    runs: verb == .retry && arguments.has("run") ? RunOptions(arguments, context) : nil,
                     context: context)
             })
     }

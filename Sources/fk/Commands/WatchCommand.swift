@@ -18,9 +18,10 @@ struct WatchCommand: Command {
 
     func run() async throws -> Int32 {
         if let barrel {
-            return try await follow(members: try global.openReader().barrelIDs(barrel).ids)
+            // An unknown name is an error now, and no barrel that may come.
+            _ = try global.openReader().barrelIDs(barrel)
         }
-        if global.json { return try await follow(members: nil) }
+        if barrel != nil || global.json { return try await follow() }
         let terminal = context.outputTerminal(global.color)
         guard terminal.canMoveCursor, isatty(0) == 1 else { return try table() }
         return try await fullScreen(terminal)
@@ -31,7 +32,7 @@ struct WatchCommand: Command {
     private func table() throws -> Int32 {
         let workPath = global.place
         try workPath.open(create: true)
-        let records = try RecordList(StoreReader(workPath))
+        let records = try RecordList(StoreReader(workPath).reportingSilence(context))
         if !EngineLock.isHeld(workPath), !global.quiet {
             context.errors.writeLine("No process runs the downloads. Start them with: \(global.suggested("fk run"))")
         }
@@ -87,7 +88,7 @@ struct WatchCommand: Command {
                 }
             case .start:
                 do {
-                    let count = try Detach.startAll(try RunOptions(ParsedArguments(command: ["run"]), context), context)
+                    let count = try Detach.startAll(RunOptions(saved: context), context)
                     screen.post(.answer(.done(note: "\(Formatting.count(count, "task")) started")))
                 } catch {
                     screen.post(
@@ -105,16 +106,14 @@ struct WatchCommand: Command {
     // MARK: Events
 
     /// Follows until a signal comes, or for a barrel until no member can run any more.
-    private func follow(members: [TaskID]?) async throws -> Int32 {
-        let targets = RunTracker(targets: members.map(Set.init))
-        let presenter = RunPresenter(
-            context, barrels: barrel.flatMap { members == nil ? nil : [(name: $0, tracker: targets)] } ?? [])
-        let following = Following(tracker: targets, isFinite: members != nil)
+    private func follow() async throws -> Int32 {
+        let presenter = RunPresenter(context, barrels: barrel.map { [(name: $0, tracker: nil)] } ?? [])
+        let following = Following(isFinite: barrel != nil)
         let output = context.output
         let isJSON = global.json
         let state = Locked(following)
         let (ends, continuation) = AsyncStream.makeStream(of: Void.self)
-        let session = try WatchSession(configure: configure, interval: 0.5) { event in
+        let session = try WatchSession(configure: configure, interval: 0.5, barrel: barrel) { event in
             let shown = state.withLock { $0.take(event) }
             for event in shown { presenter.show(event) }
             // The reader of the output is gone.
@@ -147,8 +146,8 @@ private struct Following: Sendable {
     var signal: Int32?
     private var isLoaded = false
 
-    init(tracker: RunTracker, isFinite: Bool) {
-        self.tracker = tracker
+    init(isFinite: Bool) {
+        tracker = RunTracker(targets: isFinite ? [] : nil)
         self.isFinite = isFinite
     }
 
@@ -157,11 +156,16 @@ private struct Following: Sendable {
     /// - Returns: the events to show.
     mutating func take(_ event: WatchSession.Event) -> [RunSession.Event] {
         switch event {
+        case .members(let ids):
+            tracker.target(ids)
+            return []
         case .all(let infos):
             // Tasks that were settled before are counted but not shown.
             let isFirst = !isLoaded
             isLoaded = true
             return infos.filter { tracker.update($0) && !(isFirst && $0.state.isSettled) }.map { .state($0) }
+        case .joined(let infos):
+            return infos.filter { tracker.update($0) && !$0.state.isSettled }.map { .state($0) }
         case .changed(let infos): return infos.filter { tracker.update($0) }.map { .state($0) }
         case .progress(let infos):
             let running = infos.filter { tracker.counts($0.id) }

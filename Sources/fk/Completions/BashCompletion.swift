@@ -7,7 +7,7 @@ struct BashCompletion: Sendable {
         # bash completion for fk; made by 'fk completions bash'
         # The names of barrels and tasks come from fk. Neither they nor the words of the line are ever evaluated.
         __fk_words() {
-            local word rest shown typed="$value"
+            local word rest shown given typed="$value"
             local -a place=()
             [[ -n "$path" ]] && place=(--work-path "$path")
             [[ -n "$quote" ]] && typed="${typed#?}"
@@ -19,8 +19,9 @@ struct BashCompletion: Sendable {
                         shown="${shown//\$/\\\$}"; shown="${shown//\`/\\\`}" ;;
                     *) printf -v shown '%q' "$word" ;;
                 esac
+                for given in "${words[@]:1}"; do [[ "$given" == "$shown" ]] && continue 2; done
                 [[ "$shown" == "$typed"* ]] && COMPREPLY+=("${quote}$shown")
-            done < <(command "$program" completions "$1" ${place[@]+"${place[@]}"} 2> /dev/null < /dev/null)
+            done < <(command "$program" completions "$1" ${2+"$2"} ${place[@]+"${place[@]}"} 2> /dev/null < /dev/null)
         }
         _fk() {
             local line="${COMP_LINE:0:COMP_POINT}" word="" quote="" kept=0 c i
@@ -100,7 +101,7 @@ struct BashCompletion: Sendable {
     }
 
     private var valueOptions: String {
-        source.allOptions.filter { $0.kind != .flag }.flatMap(CompletionSource.spellings).joined(separator: "|")
+        source.allOptions.filter { $0.kind.takesNextWord }.flatMap(CompletionSource.spellings).joined(separator: "|")
     }
 
     private var aliases: String {
@@ -117,7 +118,7 @@ struct BashCompletion: Sendable {
     }
 
     private var values: String {
-        source.allOptions.filter { $0.kind != .flag }.map { option in
+        source.allOptions.filter { $0.kind.takesNextWord }.map { option in
             let spellings = CompletionSource.spellings(option).joined(separator: "|")
             return "        \(spellings)) \(action(option.hint)) return ;;"
         }.joined(separator: "\n")
@@ -159,7 +160,7 @@ struct BashCompletion: Sendable {
             "compopt -o filenames 2>/dev/null; local IFS=$'\\n'; COMPREPLY=( $(compgen -d -- \"$value\") );"
         case .choices(let words): wordList(words)
         case .barrels: "__fk_words barrels;"
-        case .tasks: "__fk_words tasks; if [[ -n \"$value\" ]]; then __fk_words ids; fi;"
+        case .tasks: "__fk_words tasks \"$command\"; if [[ -n \"$value\" ]]; then __fk_words ids \"$command\"; fi;"
         }
     }
 }

@@ -21,9 +21,11 @@ enum CompletionTopic: String, Sendable, CaseIterable {
     case ids
 }
 
-/// `fk completions bash|zsh|fish|barrels|tasks|ids`
+/// `fk completions bash|zsh|fish|barrels|tasks|ids [COMMAND]`
 struct CompletionsCommand: Command {
     let topic: CompletionTopic
+    /// Only tasks on which this command acts are offered; nil offers all.
+    var command: String?
     let context: CommandContext
 
     /// The most tasks that are offered, the newest ones. Nobody chooses among more.
@@ -48,6 +50,7 @@ struct CompletionsCommand: Command {
         var newest: [(number: UInt64, line: String)] = []
         // No more records than that are kept.
         _ = try reader()?.records(where: { record in
+            guard Self.acts(command, on: record.state) else { return false }
             newest.append((record.number, line(record, DownloadInfo(record).shownName)))
             if newest.count >= 4 * Self.maxTasks {
                 newest.sort { $0.number > $1.number }
@@ -58,6 +61,20 @@ struct CompletionsCommand: Command {
         var words: Set<Substring> = []
         return newest.sorted { $0.number > $1.number }.prefix(Self.maxTasks).map(\.line)
             .filter { words.insert($0.prefix { $0 != "\t" }).inserted }
+    }
+
+    /// True if the command does something to a task in this state. Commands that only show tasks act on all.
+    static func acts(_ command: String?, on state: DownloadState) -> Bool {
+        switch command {
+        case "toggle": return StateMachine.toggles(state) != nil
+        case "verify": return state == .complete
+        case "relink": return state != .complete
+        case "run": return state != .complete && state != .suspend
+        default:
+            guard let verb = command.flatMap(Verb.init(rawValue:)) else { return true }
+            if case .to = StateMachine.decide(verb, in: state) { return true }
+            return false
+        }
     }
 
     private func write(_ lines: [String]) {

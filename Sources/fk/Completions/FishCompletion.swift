@@ -10,7 +10,7 @@ struct FishCompletion: Sendable {
     }
 
     private var header: String {
-        let values = source.allOptions.filter { $0.kind != .flag }.flatMap(CompletionSource.spellings)
+        let values = source.allOptions.filter { $0.kind.takesNextWord }.flatMap(CompletionSource.spellings)
         let steps = source.groups.flatMap { group in
             source.next(in: group).map { quote((group + [$0.word]).joined(separator: " ")) }
         }
@@ -30,7 +30,10 @@ struct FishCompletion: Sendable {
                         set place $words[$index]
                     end
                 end
-                command fk completions $argv[1] $place 2> /dev/null < /dev/null
+                for line in (command fk completions $argv $place 2> /dev/null < /dev/null)
+                    contains -- (string split -m 1 \t -- $line)[1] $words
+                    or echo $line
+                end
             end
             function __fk_at
                 set -l command
@@ -52,9 +55,9 @@ struct FishCompletion: Sendable {
                 test "$command" = "$argv"
             end
             function __fk_tasks
-                __fk_ask tasks
+                __fk_ask tasks $argv
                 if test -n "$(commandline -ct)"
-                    __fk_ask ids
+                    __fk_ask ids $argv
                 end
             end
             complete -c fk -f
@@ -74,7 +77,7 @@ struct FishCompletion: Sendable {
             lines.append("complete -c fk -n \(condition(spec.path)) -a \(quote(words.joined(separator: " ")))")
         case .file: lines.append("complete -c fk -n \(condition(spec.path)) -F")
         case .barrels: lines.append("complete -c fk -n \(condition(spec.path)) -a '(__fk_ask barrels)'")
-        case .tasks: lines.append("complete -c fk -n \(condition(spec.path)) -k -a '(__fk_tasks)'")
+        case .tasks: lines.append("complete -c fk -n \(condition(spec.path)) -k -a '(__fk_tasks \(spec.name))'")
         default: break
         }
         return lines
@@ -85,7 +88,7 @@ struct FishCompletion: Sendable {
         if let path { line += " -n \(condition(path))" }
         if let short = option.short { line += " -s \(short)" }
         line += " -l \(option.long)"
-        if option.kind != .flag {
+        if option.kind.takesNextWord {
             switch option.hint {
             case .none: line += " -x"
             case .barrels: line += " -x -a '(__fk_ask barrels)'"

@@ -13,7 +13,8 @@ struct ZshCompletion: Sendable {
     /// The names and ids come from fk. compadd quotes them; nothing of them is evaluated.
     private static let asking = #"""
         _fk__ask() {
-            local -a place
+            local -a place command
+            [[ "$1" != barrels && -n "$fk_command" ]] && command=("$fk_command")
             local index=${words[(I)--work-path]} value
             if (( index )); then
                 value="${words[index+1]}"
@@ -22,7 +23,7 @@ struct ZshCompletion: Sendable {
             fi
             # A work path that would have to be evaluated is not used.
             if [[ -n "$value" && "$value" != *[\`\$]* ]]; then place=(--work-path "${${(Q)value}/#\~\//$HOME/}"); fi
-            lines=("${(@f)$(command fk completions "$1" $place 2> /dev/null < /dev/null)}")
+            lines=("${(@f)$(command fk completions "$1" $command $place 2> /dev/null < /dev/null)}")
             lines=(${lines:#})
         }
         _fk__barrels() {
@@ -32,8 +33,9 @@ struct ZshCompletion: Sendable {
             _wanted barrels expl barrel compadd -a lines
         }
         _fk__tasks() {
-            local -a lines ids shown
+            local -a lines ids shown given
             local line
+            given=("${(@Q)words[1,CURRENT-1]}" "${(@Q)words[CURRENT+1,-1]}")
             _fk__ask tasks
             shown=($lines)
             if [[ -n "$PREFIX" ]]; then
@@ -42,6 +44,7 @@ struct ZshCompletion: Sendable {
             fi
             shown=()
             for line in $lines; do
+                (( ${given[(Ie)${line%%$'\t'*}]} )) && continue
                 ids+=("${line%%$'\t'*}")
                 shown+=("${line/$'\t'/  }")
             done
@@ -60,7 +63,8 @@ struct ZshCompletion: Sendable {
             arguments.append(quote("\(place):\(escape(operand.name)):\(action(operand.hint))"))
         }
         let list = arguments.map { "        \($0)" }.joined(separator: " \\\n")
-        return "\(functionName(spec.path))() {\n    _arguments -s -S \\\n\(list)\n}\n"
+        let command = "    local fk_command=\(quote(spec.name))\n"
+        return "\(functionName(spec.path))() {\n\(command)    _arguments -s -S \\\n\(list)\n}\n"
     }
 
     private func groupFunction(_ group: [String]) -> String {
@@ -98,11 +102,11 @@ struct ZshCompletion: Sendable {
 
     private func optionSpec(_ option: OptionSpec) -> String {
         let help = "[\(escape(option.help))]"
-        let value = option.kind == .flag ? "" : ":\(escape(option.valueName)):\(action(option.hint))"
+        let value = !option.kind.takesNextWord ? "" : ":\(escape(option.valueName)):\(action(option.hint))"
         let star = option.kind == .repeated ? "*" : ""
-        let long = "--\(option.long)" + (option.kind == .flag ? "" : "=")
+        let long = "--\(option.long)" + (!option.kind.takesNextWord ? "" : "=")
         guard let short = option.short else { return quote("\(star)\(long)\(help)\(value)") }
-        let shortForm = "-\(short)" + (option.kind == .flag ? "" : "+")
+        let shortForm = "-\(short)" + (!option.kind.takesNextWord ? "" : "+")
         // With `*` an option may repeat; otherwise its two spellings exclude each other.
         let exclusion = option.kind == .repeated ? "" : "(-\(short) --\(option.long))"
         return "\(quote(star + exclusion)){\(shortForm),\(long)}\(quote(help + value))"

@@ -26,8 +26,22 @@ struct ListInput: Sendable {
             "format", nil, "FORM", hint: .choices(forms.map(\.rawValue)),
             "the form of the list, if it should not be recognised: " + forms.map(\.rawValue).joined(separator: ", ")),
         .value("base", nil, "URL", "where the names of a checksum list and relative URLs are"),
+        .repeated(
+            "column", nil, "FIELD=NAME",
+            "the column or member NAME of the list has FIELD: url, mirror, path, name, folder, size, checksum, md5, sha256 ..."
+        ),
+        .value(
+            "url-template", nil, "URL",
+            "the URL of each row, with names of columns in braces: 'https://host/{id}'"),
         .flag("skip-bad", nil, "skip bad lines of the list and take the others"),
+        .flag(
+            "hidden", nil,
+            "take names that begin with a dot from a server's list as well; without it they are left out in a home folder "
+                + "and with --metalink"),
     ]
+
+    /// The options that are about the list itself.
+    static let optionNames = ["format", "base", "column", "url-template", "skip-bad"]
 
     /// The maximum size in bytes of a list that is fetched.
     static let maxFetched = 64 << 20
@@ -39,10 +53,6 @@ struct ListInput: Sendable {
     private static let portion = 1 << 16
 
     init(_ path: String, _ arguments: ParsedArguments) throws {
-        if NearbyFile.isURL(path), arguments["input"] == path, !arguments.has("signed-by") {
-            let shown = Escaping.visible(URLMasking.mask(path))
-            throw arguments.error("-i: \(shown) is a URL. 'fk barrel import NAME URL' reads a list from a server.")
-        }
         self.path = path
         if let text = arguments["format"] {
             let choice = try arguments.parseChoice(text, "--format", of: Manifest.Form.self)
@@ -55,7 +65,27 @@ struct ListInput: Sendable {
             if let reason = InputURL.fault(in: base) { throw arguments.error("--base: \(reason).") }
             reading.baseURL = base
         }
+        for text in arguments.all("column") {
+            let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
+            guard parts.count == 2, let column = Manifest.Column(parts[0], name: parts[1]) else {
+                throw arguments.error(
+                    "--column: '\(Escaping.visible(text))' is not FIELD=NAME with FIELD one of url, mirror, path, name, folder, size, "
+                        + "checksum, md5, sha256 and the other algorithms.")
+            }
+            reading.columns.append(column)
+        }
+        if let template = arguments["url-template"] {
+            let filled = template.replacing(/\{[^{}]*\}/, with: "x")
+            if let reason = InputURL.fault(in: filled) { throw arguments.error("--url-template: \(reason).") }
+            guard filled != template else {
+                throw arguments.error(
+                    "--url-template: no column's name is in braces. Write it as 'https://host/{id}'.")
+            }
+            reading.urlTemplate = template
+        }
         if arguments.has("skip-bad") { reading.skipsBadEntries = true }
+        // Each file gets the next free name.
+        reading.allowsTwins = arguments.has("rename")
     }
 
     init(_ path: String) { self.path = path }
@@ -63,9 +93,14 @@ struct ListInput: Sendable {
     /// The name for messages.
     var source: String { path == "-" ? "standard input" : Escaping.visible(URLMasking.mask(path)) }
 
+    /// The author of the list: the owner names files on this machine, and a server sends what a URL leads to.
+    var speaker: Speaker { NearbyFile.isURL(path) ? .list(source) : .owner }
+
     /// The name that tells a list's form; nil without one.
     private var fileName: String? {
-        path == "-" ? nil : NearbyFile.isURL(path) ? FileNameRules.name(url: path, head: nil) : path
+        guard path != "-" else { return nil }
+        let name = NearbyFile.isURL(path) ? FileNameRules.name(url: path, head: nil) : path
+        return Unpacker.allCases.reduce(name) { $1.plainName($0) }
     }
 
     /// The folder of a bag; nil if the path leads to no bag.
@@ -89,12 +124,26 @@ struct ListInput: Sendable {
     /// - Parameters:
     ///   - folder: the absolute path of the current folder.
     ///   - take: receives the entries in order, a portion at a time, so that a long list is never in memory twice.
-    /// - Returns: the list without its entries.
+    /// - Returns: the list without its entries, and the keys of a server's list that would steer the program.
     /// - Throws: `Fault` for a list that cannot be read; the error of `take`.
-    func read(in folder: String, _ take: ([Manifest.Entry], Manifest.Form?) throws -> Void) throws -> Manifest {
+    func read(
+        in folder: String, _ take: ([Manifest.Entry], Manifest.Form?) throws -> Void
+    ) throws -> (Manifest, leftOutKeys: [String]) {
         do {
             var manifest: Manifest
-            if let bag = bagFolder(in: folder) {
+            var leftOutKeys: [String] = []
+            if !speaker.mayOrder {
+                var reader = ServerListReader(form, fileName: fileName, reading)
+                try portions(of: path) { bytes in
+                    try reader.take(bytes)
+                    let files = reader.takeFiles()
+                    if !files.isEmpty { try take(files.map(Manifest.Entry.init), reader.form) }
+                }
+                let (list, files) = try reader.finish()
+                manifest = list.manifest
+                manifest.entries = files.map(Manifest.Entry.init)
+                leftOutKeys = list.leftOutKeys
+            } else if let bag = bagFolder(in: folder) {
                 manifest = try Manifest.bag(bagFiles(bag), reading)
             } else {
                 var reader = ManifestReader(form, fileName: fileName, reading)
@@ -103,12 +152,19 @@ struct ListInput: Sendable {
                     let entries = reader.takeEntries()
                     if !entries.isEmpty { try take(entries, reader.form) }
                 }
-                manifest = try reader.finish()
+                manifest = try reader.end()
+                if !manifest.entries.isEmpty { try take(manifest.entries, manifest.form) }
+                while true {
+                    let entries = reader.takeEntries()
+                    if entries.isEmpty { break }
+                    try take(entries, manifest.form)
+                }
+                manifest.entries = []
             }
             let entries = manifest.entries
             manifest.entries = []
             if let signer {
-                if let other = manifest.facts.signedBy, other != signer {
+                if let other = manifest.facts.claimedSigner, other != signer {
                     throw Fault(
                         source: source, line: 0,
                         reason: "the signature is by the key \(SignatureKey.shown(signer)), and the lock names the key "
@@ -117,7 +173,7 @@ struct ListInput: Sendable {
                 manifest.facts.signedBy = signer
             }
             try take(entries, manifest.form)
-            return manifest
+            return (manifest, leftOutKeys)
         } catch let error as ManifestError {
             throw Fault(source, error)
         }
@@ -152,7 +208,7 @@ struct ListInput: Sendable {
     /// - Throws: `Fault` for a list that cannot be read or is too long.
     func contents() throws -> [UInt8] {
         var bytes: [UInt8] = []
-        try portions(of: path) { portion in
+        try storedPortions(of: path) { portion, _ in
             bytes += portion
             guard bytes.count <= 1 << 30 else {
                 throw Fault(source: source, line: 0, reason: "the list is longer than 1 GiB")
@@ -161,13 +217,50 @@ struct ListInput: Sendable {
         return bytes
     }
 
+    /// Reads a file, and unpacks it if it is compressed.
     private func portions(of path: String, _ take: ([UInt8]) throws -> Void) throws {
-        if let proven {
-            for start in stride(from: 0, to: proven.count, by: Self.portion) {
-                try take(Array(proven[start..<min(start + Self.portion, proven.count)]))
+        do {
+            if let proven {
+                if let unpacker = Unpacker(proven) {
+                    return try take(try unpacker.unpacked(proven, limit: 1 << 30))
+                }
+                for start in stride(from: 0, to: proven.count, by: Self.portion) {
+                    try take(Array(proven[start..<min(start + Self.portion, proven.count)]))
+                }
+                return
             }
-            return
+            var packed: [UInt8]?
+            var isFirst = true
+            var unpacker: Unpacker?
+            var isDone = false
+            try storedPortions(of: path) { portion, descriptor in
+                if isDone { return }
+                if isFirst {
+                    isFirst = false
+                    unpacker = Unpacker(portion)
+                    if let unpacker, lseek(descriptor, 0, SEEK_SET) == 0 {
+                        try unpacker.unpack(descriptor, take)
+                        isDone = true
+                        return
+                    }
+                }
+                guard unpacker != nil else { return try take(portion) }
+                // A pipe.
+                packed = (packed ?? []) + portion
+                guard packed?.count ?? 0 <= 1 << 30 else {
+                    throw Fault(source: source, line: 0, reason: "the list is longer than 1 GiB")
+                }
+            }
+            if let unpacker, let packed { try take(try unpacker.unpacked(packed, limit: 1 << 30)) }
+        } catch let error as Unpacker.Fault {
+            throw Fault(source: source, line: 0, reason: error.reason)
         }
+    }
+
+    /// Reads a file as it is.
+    ///
+    /// - Parameter take: receives the bytes, a portion at a time, and the descriptor.
+    private func storedPortions(of path: String, _ take: ([UInt8], Int32) throws -> Void) throws {
         let source = path == "-" ? "standard input" : Escaping.visible(path)
         if path == "-", isatty(STDIN_FILENO) == 1 {
             OutputStream.standardError.writeLine("Reading URLs from the terminal, one a line; Ctrl-D ends the list.")
@@ -181,7 +274,7 @@ struct ListInput: Sendable {
             let count = Glue.read(descriptor, chunk)
             if count < 0 { throw Fault(source: source, line: 0, reason: String(cString: strerror(errno))) }
             if count == 0 { return }
-            try take(Array(chunk[..<count]))
+            try take(Array(chunk[..<count]), descriptor)
         }
     }
 

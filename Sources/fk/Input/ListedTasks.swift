@@ -16,12 +16,28 @@ struct ListedTasks {
         var attributes: [String: String] = [:]
         /// The members that the barrel has, by URL, for lists that are imported again.
         var members = KnownMembers()
+        /// True if the list takes the place of the one that a barrel has: its digests replace those of earlier lists.
+        var isNewVersion = false
+        /// True takes names that begin with a dot from a server's list as well (`--hidden`).
+        var takesHidden = false
+        /// False takes sizes as information: a file of another length is accepted.
+        var bindsSizes = true
+        /// True keeps the version that a source says of each file (`SourceVersion`).
+        var keepsVersions = false
+        /// True notes the size that a source says in the description, for a comparison (`SourceVersion.sizeAttribute`).
+        var notesSizes = false
+        /// False writes no files of a layout: the list is only compared.
+        var writesLayout = true
+        /// True if the command itself names the only file of the list (`-o`).
+        var namesFile = false
     }
 
     /// The tasks in order.
     let spool: TaskSpool
     /// The number of entries that were left out.
     private(set) var refused = 0
+    /// True if a part of a server's list could not be read, so that files may be missing.
+    private(set) var isIncomplete = false
     /// The list without its entries; nil before it was read.
     private(set) var manifest: Manifest?
 
@@ -34,6 +50,17 @@ struct ListedTasks {
     private let context: CommandContext
     private var folders = EntryFolders()
     private var isBag = false
+    /// The author of the list. Only an owner's list replaces files and takes every name.
+    private let speaker: Speaker
+    private let hidden: HiddenNames
+    /// The first names that were left out because they begin with a dot, and their number.
+    private var hiddenNames: [String] = []
+    private var hiddenCount = 0
+    /// True if `--overwrite` does not apply, because a server has chosen the names.
+    private let keepsExisting: Bool
+    /// The names that URLs alone give, by folder, and what is said of those that several have.
+    private var urlNames = NameBook()
+    private var twins: (first: String, count: Int)?
     /// The number of faults that were shown.
     private var shown = 0
     /// The faults of a document's entries so far. If a later part of it is malformed, that fault alone is shown.
@@ -43,13 +70,18 @@ struct ListedTasks {
     ///
     /// - Throws: `ListInput.Fault` for a list that cannot be used at all, `CommandFailure` if every entry is bad.
     init(_ list: ListInput, _ settings: Settings, _ context: CommandContext) throws {
-        try self.init(from: list.source, signer: list.signer, skipsBad: list.reading.skipsBadEntries, settings, context)
+        var settings = settings
+        // The owner has named the list, and not the hosts in it.
+        if !list.speaker.mayOrder { settings.options.secretOrigin = list.path }
+        try self.init(
+            from: list.source, by: list.speaker, signer: list.signer, skipsBad: list.reading.skipsBadEntries,
+            hidden: list.speaker.mayOrder ? .taken : .notAtHome, settings, context)
         if let bag = list.bagFolder(in: context.workingDirectory) {
             isBag = true
             if !settings.isFolderGiven { self.settings.folder = bag }
         }
         var present = 0
-        let manifest = try list.read(in: context.workingDirectory) { entries, form in
+        let (manifest, leftOutKeys) = try list.read(in: context.workingDirectory) { entries, form in
             for entry in entries {
                 if isBag, entry.sources.isEmpty, isPresent(entry) {
                     present += 1
@@ -59,28 +91,82 @@ struct ListedTasks {
             }
         }
         try finish(
-            manifest,
+            manifest, leftOutKeys,
             ifEmpty: present > 0
                 ? "nothing is to be fetched: every file of the bag is there" : "the list is empty: it names no URL")
     }
 
-    /// Takes a list that was read already.
+    /// Begins a list that a server sends: `add` takes its files, and `finish` ends it. It has no orders.
     ///
-    /// - Throws: same as the other initializer.
-    init(_ manifest: Manifest, from source: String, _ settings: Settings, _ context: CommandContext) throws {
-        try self.init(from: source, signer: nil, skipsBad: nil, settings, context)
-        for entry in manifest.entries { try add(entry, manifest.form) }
-        var manifest = manifest
-        manifest.entries = []
-        try finish(manifest, ifEmpty: "the list is empty: it names no file")
+    /// - Parameters:
+    ///   - source: the name of the list for messages.
+    ///   - hidden: the rule for names that begin with a dot. The default is `.notAtHome`.
+    init(
+        ofServer source: String, hidden: HiddenNames.Rule = .notAtHome, _ settings: Settings,
+        _ context: CommandContext
+    ) throws {
+        try self.init(
+            from: source, by: .list(source), signer: nil, skipsBad: nil, hidden: hidden, settings, context)
+    }
+
+    /// True if the list would leave the name out because it begins with a dot.
+    func leavesOut(_ name: String, in folder: String?) -> Bool {
+        hidden.leavesOut(name, in: name.contains("/") ? folder : nil)
+    }
+
+    /// Takes over how a source's files are asked for. An own `--aws-sigv4` or login of the command stays.
+    mutating func obey(_ orders: SourceOrders) {
+        settings.options.secretOrigin = orders.address
+        settings.attributes.merge(orders.attributes) { $1 }
+        let hasLogin =
+            settings.options.netrc == true
+            || (settings.options.headers ?? []).contains { $0.name.caseInsensitiveEquals("Authorization") }
+        if !hasLogin { settings.options.awsSignature = settings.options.awsSignature ?? orders.signature }
+        for field in orders.headers
+        where !(settings.options.headers ?? []).contains(where: { $0.name.caseInsensitiveEquals(field.name) }) {
+            settings.options.headers = (settings.options.headers ?? []) + [field]
+        }
+    }
+
+    /// What happens to files that are there already.
+    var existing: ExistingFilePolicy? {
+        get { settings.options.existing }
+        set { settings.options.existing = newValue }
+    }
+
+    /// Takes the next files of a server's list.
+    mutating func add(_ files: [Manifest.FileFacts], _ form: Manifest.Form) throws {
+        for file in files { try add(Manifest.Entry(file), form) }
+    }
+
+    /// Ends a server's list.
+    ///
+    /// - Parameter mayBeEmpty: true if a list without files is no error. The default is false.
+    /// - Throws: same as the first initializer.
+    mutating func finish(_ list: ServerList, mayBeEmpty: Bool = false) throws {
+        isIncomplete = list.isIncomplete
+        if let unpacker = list.unpacker {
+            say("\(source): the list is compressed, and was unpacked with \(unpacker.rawValue)")
+        }
+        try finish(
+            list.manifest, list.leftOutKeys, ifEmpty: mayBeEmpty ? nil : "the list is empty: it names no file")
     }
 
     /// The tasks, which stay in the spool.
     var tasks: [TaskDescription] { (try? spool.all()) ?? [] }
 
     private init(
-        from source: String, signer: String?, skipsBad: Bool?, _ settings: Settings, _ context: CommandContext
+        from source: String, by speaker: Speaker, signer: String?, skipsBad: Bool?, hidden: HiddenNames.Rule,
+        _ settings: Settings, _ context: CommandContext
     ) throws {
+        var settings = settings
+        keepsExisting = !speaker.mayOrder && !settings.namesFile && settings.options.existing == .overwrite
+        // The barrel's options would complete a missing policy.
+        if keepsExisting { settings.options.existing = .refuse }
+        self.speaker = speaker
+        self.hidden = HiddenNames(
+            settings.takesHidden || settings.namesFile ? .taken : hidden, in: settings.folder,
+            homes: HiddenNames.homes(in: context.environment))
         self.signer = signer
         spool = TaskSpool(folder: try ScratchFolder.base(context), shared: settings.options)
         self.source = source
@@ -89,20 +175,46 @@ struct ListedTasks {
         self.context = context
     }
 
+    /// - Parameter leftOutKeys: the keys of a server's list that would steer the program.
     /// - Throws: `CommandFailure` if every entry is bad, `ListInput.Fault` if there is none.
-    private mutating func finish(_ manifest: Manifest, ifEmpty reason: String) throws {
+    private mutating func finish(
+        _ manifest: Manifest, _ leftOutKeys: [String], ifEmpty reason: String?
+    ) throws {
         self.manifest = manifest
         for text in held { say(text) }
         held = []
         for fault in manifest.faults { show(ListInput.Fault(source, fault).description) }
+        let faults = refused - hiddenCount + manifest.faultCount
         refused += manifest.faultCount
-        if refused > shown { say("and \(Formatting.count(refused - shown, "more fault"))") }
+        if faults > shown { say("and \(Formatting.count(faults - shown, "more fault"))") }
         warn(manifest)
+        warn(leftOutKeys)
+        if let twins {
+            context.warn(
+                "\(source): \(Formatting.count(twins.count, "URL")) would give a file the name of another one, such as \(twins.first). "
+                    + "Give names in the list, or use fk get with --rename, unless the server names the files.")
+        }
         guard spool.isEmpty else { return }
         if refused > 0 {
             throw CommandFailure("\(source): no entry of the list can be used.", status: ExitStatus.taskFailed)
         }
-        throw ListInput.Fault(source: source, line: 0, reason: reason)
+        if let reason { throw ListInput.Fault(source: source, line: 0, reason: reason) }
+    }
+
+    /// Names the members of the barrel that the list does not have any more.
+    func warnOfGone() {
+        let (gone, others, names) = settings.members.missing(from: source)
+        if gone > 0 {
+            let more = gone > names.count ? " and \(gone - names.count) more" : ""
+            context.warn(
+                "\(source): \(Formatting.count(gone, "member")) of the barrel \(gone == 1 ? "is" : "are") not in the list any more, and "
+                    + "\(gone == 1 ? "stays" : "stay"): \(names.joined(separator: ", "))\(more)")
+        }
+        if others > 0 {
+            context.warn(
+                "\(source): \(Formatting.count(others, "member")) of the barrel \(others == 1 ? "is" : "are") of other lists, and not in this one"
+            )
+        }
     }
 
     /// The folder for files without a folder of their own: a bag's own unless another one was given.
@@ -124,10 +236,24 @@ struct ListedTasks {
             if let own = entry.directory, !(isJSON && settings.isFolderGiven) { folder = try absolute(own) }
             // The lines of a list repeat few texts.
             entry.directory = nil
-            var task = try entry.task(in: folder, settings.options, &folders, bindsSize: !isJSON)
+            var task = try entry.task(
+                in: folder, settings.options, &folders, bindsSize: entry.facts.bindsSize && settings.bindsSizes)
             task.attributes.merge(settings.attributes) { $1 }
+            if settings.keepsVersions { SourceVersion.store(entry.facts, in: &task.attributes) }
+            if settings.notesSizes, let size = entry.size {
+                task.attributes[SourceVersion.sizeAttribute] = String(size)
+            }
             settings.members.match(&task)
-            if signer != nil || task.option({ $0.checksum }) != nil || task.option({ $0.pieces }) != nil {
+            if settings.isNewVersion { task.words.insert(.isNewVersion) }
+            if let name = entry.name, hidden.leavesOut(name, in: name.contains("/") ? task.directory : nil) {
+                refused += 1
+                hiddenCount += 1
+                if hiddenNames.count < ListInput.maxShown { hiddenNames.append(name) }
+                return
+            }
+            if settings.options.checksum != nil {
+                // The digest is the command's.
+            } else if signer != nil || task.option({ $0.checksum }) != nil || task.option({ $0.pieces }) != nil {
                 task.options.list = ListOrigin(source, signer: signer)
             }
             made = task
@@ -137,7 +263,28 @@ struct ListedTasks {
             refused += 1
             return show(fault(entry, error).description, isHeld: form?.isDocument ?? false)
         }
+        if made.fileName == nil, settings.options.existing != .rename { noteName(of: made, at: entry.line) }
         try spool.append(made)
+    }
+
+    /// Notes the name that the URL of a file gives. Two files must not have one name, unless they are one file.
+    private mutating func noteName(of task: TaskDescription, at line: Int) {
+        var url = task.url
+        let name = url.withUTF8 { bytes in
+            let path = bytes.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
+            let start = path.lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? path.startIndex
+            return String(decoding: path[start...], as: UTF8.self)
+        }
+        guard !name.isEmpty else { return }
+        var hasher = Hasher()
+        url.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+        let content = UInt32(truncatingIfNeeded: hasher.finalize()) | 1
+        let isUsual = task.directory?.isExactly(settings.folder) ?? true
+        let place = isUsual ? name : "\u{0}\(task.directory ?? "")/\(name)"
+        guard case .conflict(let other) = urlNames.add(place, line: line, content: content),
+            other.kind == .hasName
+        else { return }
+        twins = (twins?.first ?? "'\(name)' on lines \(other.line) and \(line)", (twins?.count ?? 0) + 1)
     }
 
     private func fault(_ entry: Manifest.Entry, _ error: EntryFault) -> ListInput.Fault {
@@ -160,13 +307,35 @@ struct ListedTasks {
 
     private func say(_ text: String) { context.errors.writeLine("fk: \(Escaping.visible(text))") }
 
+    /// Names what is left out of a server's list because it would steer the program.
+    private func warn(_ leftOutKeys: [String]) {
+        if !leftOutKeys.isEmpty {
+            context.warn(
+                "\(source): a list from a server only names files. Left out: \(leftOutKeys.joined(separator: ", ")). "
+                    + "To obey the list, download it and name its file.")
+        }
+        if hiddenCount > 0 {
+            let more = hiddenCount > hiddenNames.count ? " and \(hiddenCount - hiddenNames.count) more" : ""
+            context.warn(
+                "\(source): names that begin with a dot are left out\(hidden.isAtHome ? " in a home folder" : ""): "
+                    + "\(hiddenNames.joined(separator: ", "))\(more). --hidden takes them.")
+        }
+        if keepsExisting {
+            context.warn(
+                "\(source): --overwrite is for files that the command names. Files of this list replace no others.")
+        }
+    }
+
     private func warn(_ manifest: Manifest) {
         if !manifest.ignoredOptions.isEmpty {
             let names = manifest.ignoredOptions.joined(separator: ", ")
             context.warn("\(source): aria2's options without a meaning here are ignored: \(names).")
         }
         guard !manifest.passedOver.isEmpty else { return }
-        let kinds = manifest.passedOver.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }
+        let kinds = manifest.passedOver.sorted { $0.key < $1.key }.map { kind, count in
+            let line = manifest.passedOverLines[kind].map { " (\(count > 1 ? "first on line" : "line") \($0))" } ?? ""
+            return "\(count) \(kind)\(line)"
+        }
         context.warn("\(source): not supported and left out: \(kinds.joined(separator: ", ")).")
     }
 }
@@ -181,6 +350,8 @@ struct KnownMembers {
     private var hashes: [(hash: UInt32, place: Int32)] = []
     private var ids = TaskIDTable()
     private var reader: StoreReader?
+    /// For each place, whether the list has the member.
+    private var seen: [Bool] = []
 
     init() {}
 
@@ -195,6 +366,33 @@ struct KnownMembers {
         hashes.sort { $0.hash < $1.hash }
         self.hashes = hashes
         self.ids = ids
+        seen = Array(repeating: false, count: hashes.count)
+    }
+
+    /// The members that the list has not named.
+    ///
+    /// - Parameter list: the name of the list.
+    /// - Returns: the number of those that came from a list of this name, or from one without digests; the number of those of other
+    ///   lists; and the first names of the former.
+    func missing(from list: String) -> (gone: Int, others: Int, names: [String]) {
+        guard let reader, seen.contains(false) else { return (0, 0, []) }
+        let origin = ListOrigin(list, signer: nil).name
+        var (gone, others, names) = (0, 0, [String]())
+        let missing = hashes.filter { Int($0.place) < seen.count && !seen[Int($0.place)] }.map { ids.id(of: $0.place) }
+        for start in stride(from: 0, to: missing.count, by: 1_000) {
+            for record in reader.records(Array(missing[start..<min(start + 1_000, missing.count)])) {
+                if let other = record.task.option({ $0.list })?.name, !other.isExactly(origin) {
+                    others += 1
+                    continue
+                }
+                gone += 1
+                let name =
+                    record.task.fileName ?? record.path?.lastPathPart
+                    ?? FileNameRules.name(url: record.task.url, head: nil)
+                if names.count < 10 { names.append(Escaping.visible(name)) }
+            }
+        }
+        return (gone, others, names)
     }
 
     private static func hash(_ url: UnsafeBufferPointer<UInt8>) -> UInt32 {
@@ -204,7 +402,7 @@ struct KnownMembers {
     }
 
     /// The members that may have this URL.
-    private func find(_ url: String) -> [TaskID] {
+    private func find(_ url: String) -> [(id: TaskID, place: Int)] {
         var url = url
         let hash = url.withUTF8 { Self.hash($0) }
         var range = 0..<hashes.count
@@ -212,15 +410,19 @@ struct KnownMembers {
             let middle = range.lowerBound + range.count / 2
             range = hashes[middle].hash < hash ? middle + 1..<range.upperBound : range.lowerBound..<middle
         }
-        return hashes[range.lowerBound...].prefix { $0.hash == hash }.map { ids.id(of: $0.place) }
+        return hashes[range.lowerBound...].prefix { $0.hash == hash }.map { (ids.id(of: $0.place), Int($0.place)) }
     }
 
+    private mutating func see(_ place: Int) { if seen.indices.contains(place) { seen[place] = true } }
+
     /// Copies the folder and the name of the member with the same URL and the same file into a description.
-    func match(_ task: inout TaskDescription) {
+    mutating func match(_ task: inout TaskDescription) {
         guard let reader, let folder = task.directory else { return }
         let found = find(task.url)
-        guard !found.isEmpty, !found.contains(reader.workPath.places.id(of: task)) else { return }
-        for record in reader.records(found) where record.task.url.isExactly(task.url) {
+        guard !found.isEmpty else { return }
+        let id = reader.workPath.places.id(of: task)
+        if let own = found.first(where: { $0.id == id }) { return see(own.place) }
+        for record in reader.records(found.map(\.id)) where record.task.url.isExactly(task.url) {
             guard let other = record.task.directory else { continue }
             if let name = task.fileName {
                 let known =
@@ -231,6 +433,7 @@ struct KnownMembers {
             }
             task.directory = other
             task.fileName = record.task.fileName
+            if let member = found.first(where: { $0.id == record.id }) { see(member.place) }
             return
         }
     }

@@ -17,6 +17,7 @@ final class LogFile: Sendable {
     let path: String
     private let level: LogLevel
     private let limit: off_t
+    private let hidden: SecretBook
     private let onFailure: @Sendable (String) -> Void
     private let state: Locked<State>
 
@@ -25,11 +26,12 @@ final class LogFile: Sendable {
     /// - Parameters:
     ///   - path: an absolute path.
     ///   - level: lines of a finer level are left out.
+    ///   - hidden: the values that no line shows; the default is none.
     ///   - limit: the size in bytes from which a new file begins; the default is `maxBytes`.
     ///   - onFailure: called once with a message if a line cannot be written. Nothing is logged after it.
     /// - Throws: `CommandFailure` with the system's reason.
     init(
-        _ path: String, level: LogLevel, limit: off_t = LogFile.maxBytes,
+        _ path: String, level: LogLevel, hiding hidden: SecretBook = SecretBook([]), limit: off_t = LogFile.maxBytes,
         onFailure: @escaping @Sendable (String) -> Void
     ) throws {
         let descriptor = Self.open(path)
@@ -42,6 +44,7 @@ final class LogFile: Sendable {
         self.path = path
         self.level = level
         self.limit = limit
+        self.hidden = hidden
         self.onFailure = onFailure
         state = Locked(State(descriptor: descriptor))
     }
@@ -56,7 +59,7 @@ final class LogFile: Sendable {
     /// - Parameter time: the time of the line; the default is now.
     func write(_ line: LogLine, at time: Date = Date()) {
         guard line.level <= level else { return }
-        let bytes = Array("\(Timestamp.text(time)) \(line.text)\n".utf8)
+        let bytes = Array("\(Timestamp.text(time)) \(hidden.mask(line.text))\n".utf8)
         let failure = state.withLock { state -> Int32? in
             guard state.failure == nil else { return nil }
             rotate(&state)

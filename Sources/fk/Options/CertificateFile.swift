@@ -1,5 +1,6 @@
 import FKCore
 import FKMiddleware
+import Foundation
 
 /// The file of `--cacert`. It is checked when the command line is parsed, because an error during the transfer looks
 /// like the server's fault, after all attempts.
@@ -11,17 +12,32 @@ enum CertificateFile {
     static func check(_ path: String, _ arguments: ParsedArguments, _ context: CommandContext) throws -> String {
         guard !path.isEmpty else { throw arguments.error("--cacert: the file's name is empty.") }
         let path = try Paths.absolute(path, from: context.workingDirectory)
-        let bytes: [UInt8]
-        do throws(DownloadError) {
-            bytes = try SmallFile.read(path, limit: 64 << 20, named: "certificate file")
-        } catch {
+        do throws(DownloadError) { try TrustFiles.checkAuthorities(path) } catch {
             throw arguments.error("--cacert: \(error.message)")
         }
-        let text = String(decoding: bytes, as: Unicode.ASCII.self)
-        guard ["", "TRUSTED ", "X509 "].contains(where: { text.contains("-----BEGIN \($0)CERTIFICATE-----") }) else {
-            throw arguments.error(
-                "--cacert: \(Escaping.visible(path)) holds no certificate in PEM form (-----BEGIN CERTIFICATE-----).")
-        }
         return path
+    }
+
+    /// The client's certificate of `--cert` and `--key`; nil without them. The files are read again for each connection.
+    ///
+    /// - Throws: `UsageError` for a file that cannot be read or has no certificate or no key in PEM form.
+    static func client(_ arguments: ParsedArguments, _ context: CommandContext) throws -> ClientCertificate? {
+        guard let given = arguments["cert"] else {
+            if arguments.has("key") { throw arguments.error("--key: give the certificate with --cert FILE.") }
+            return nil
+        }
+        let path = try Paths.absolute(given, from: context.workingDirectory)
+        let keyPath = try arguments["key"].map { try Paths.absolute($0, from: context.workingDirectory) }
+        for (option, path, isChecked) in [
+            ("--cert", path, TrustFiles.checkAuthorities), ("--key", keyPath ?? path, TrustFiles.checkKey),
+        ] {
+            do throws(DownloadError) { try isChecked(path) } catch {
+                throw arguments.error("\(option): \(error.message)")
+            }
+        }
+        var certificate = ClientCertificate(file: URL(fileURLWithPath: path))
+        certificate.path = path
+        certificate.keyPath = keyPath
+        return certificate
     }
 }

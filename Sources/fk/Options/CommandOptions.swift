@@ -9,31 +9,105 @@ struct GetOptions: Sendable {
     var barrel: String?
     /// The part of the list that this process takes; nil for all of it.
     var shard: ShardOptions?
-    /// The repositories and records among the operands.
+    /// The repositories, records and places among the operands.
     var sources: [SourceImport] = []
+    /// True for all files of one source (`-r`).
+    let isRecursive: Bool
+    /// The URLs among the operands that end with a slash, as folders do.
+    var folders: [String]
+    /// True prints what the sources have, and fetches nothing.
+    var isDryRun: Bool
 
     static let specs: [OptionSpec] =
         OptionSpec.under(
             .files,
-            [.value("barrel", "b", "NAME", hint: .barrels, "add the files to this barrel; it is created if missing")])
-        + TaskInput.specs + RunOptions.specs + ShardOptions.specs
+            [
+                .value("barrel", "b", "NAME", hint: .barrels, "add the files to this barrel; it is created if missing"),
+                .flag(
+                    "recursive", "r",
+                    "the URL is a folder, or the name a source such as s3://BUCKET/PREFIX: all its files, below -d (default: ./LAST-PART), "
+                        + "in the barrel of that name"),
+                ExtractCommand.spec,
+            ] + SourceImport.specs + [dryRunSpec]) + TaskInput.specs + RunOptions.specs + ShardOptions.specs
+
+    static let dryRunSpec = OptionSpec.flag(
+        "dry-run", nil, "print new, changed, same and gone files of the source with their sizes, and fetch nothing")
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
-        let names = arguments.operands.filter(NamedSources.isName)
-        let urls = arguments.operands.filter { !NamedSources.isName($0) }
+        isDryRun = arguments.has("dry-run")
+        isRecursive = arguments.has("recursive")
         barrel = try arguments.barrel()
-        if let name = names.first, barrel == nil {
+        if let barrel, barrel.contains("="), !context.global.place.hasBarrel(barrel) {
             throw arguments.error(
-                "\(Escaping.visible(name)) stands for several files: name a barrel for them with -b NAME.")
+                "-b is the barrel of the files, and there is none named '\(Escaping.visible(barrel))'. For a cookie write "
+                    + "-H 'Cookie: NAME=VALUE' or --cookies FILE.")
         }
-        for option in ["output", "mirror", "checksum", "metalink", "signed-by"]
-        where arguments.has(option) && !names.isEmpty {
-            throw arguments.error("--\(option) is about a list or a URL, and \(Escaping.visible(names[0])) is neither.")
+        let urls: [String]
+        if arguments.has("recursive") {
+            urls = []
+            let source = try Self.place(arguments, context)
+            sources = [source]
+            barrel = barrel ?? BarrelName.made(from: source.folderName ?? "")
+            guard barrel != nil else {
+                throw arguments.error("The source has no name for a barrel: give one with -b NAME.")
+            }
+        } else {
+            for option in ["include", "exclude", "depth", "dry-run", "layout", "platform"] where arguments.has(option) {
+                throw arguments.error("--\(option) is about a folder or another source: give -r.")
+            }
+            let names = try arguments.operands.filter { try Self.isName($0, context) }
+            urls = arguments.operands.filter { !names.contains($0) }
+            if let name = names.first(where: NamedSources.isName), barrel == nil {
+                throw arguments.error(
+                    "\(Escaping.visible(name)) stands for several files: name a barrel for them with -b NAME, or give -r."
+                )
+            }
+            for option in ["output", "mirror", "checksum", "metalink", "signed-by"]
+            where arguments.has(option) && !names.isEmpty {
+                throw arguments.error(
+                    "--\(option) is about a list or a URL, and \(Escaping.visible(names[0])) is neither.")
+            }
+            sources = try names.compactMap {
+                try SourceImport($0, arguments, context, isSingle: !NamedSources.isName($0))
+            }
         }
-        sources = try names.compactMap { try SourceImport($0, arguments, context) }
+        folders = urls.filter { $0.prefix { $0 != "?" && $0 != "#" }.hasSuffix("/") }
         input = try TaskInput(arguments, urls: urls, context: context, needsTask: sources.isEmpty)
+        input.barrel = barrel
         run = try RunOptions(arguments, context)
         shard = try ShardOptions(arguments)
+    }
+
+    /// True for the name of a source that is no URL.
+    private static func isName(_ text: String, _ context: CommandContext) throws -> Bool {
+        if NamedSources.isName(text) { return true }
+        guard let reference = SourceReference(text), !["http", "https"].contains(reference.scheme) else { return false }
+        return try SourceImport.registry(context)[reference.scheme] != nil
+    }
+
+    /// The source of `-r`.
+    private static func place(_ arguments: ParsedArguments, _ context: CommandContext) throws -> SourceImport {
+        if let range = arguments.operands.first, range.contains("-"), range.allSatisfy({ $0.isNumber || $0 == "-" }) {
+            throw arguments.error(
+                "-r is --recursive, and takes a source. A part of a file: fk cat --range A-B URL")
+        }
+        guard arguments.operands.count == 1, !arguments.has("input") else {
+            throw arguments.error("-r takes one source, such as https://HOST/FOLDER/.")
+        }
+        for option in ["output", "mirror", "metalink", "signed-by"] where arguments.has(option) {
+            throw arguments.error("--\(option) is about a single file, and -r takes all files of a source.")
+        }
+        if let checksum = arguments["checksum"], checksum != DigestList.auto {
+            throw arguments.error(
+                "--checksum with -r is auto: lists such as SHA256SUMS in the folders bind their files.")
+        }
+        let operand = arguments.operands[0]
+        guard let source = try SourceImport(operand, arguments, context, isRecursive: true) else {
+            throw arguments.error(
+                "'\(Escaping.visible(URLMasking.mask(operand)))' is no source. The schemes are "
+                    + "\(try SourceImport.registry(context).schemes.joined(separator: ", ")).")
+        }
+        return source
     }
 }
 
@@ -68,6 +142,7 @@ struct BarrelCreateOptions: Sendable {
         name = try arguments.namedBarrel()
         input = try TaskInput(
             arguments, urls: Array(arguments.operands.dropFirst()), context: context, needsTask: false)
+        input.barrel = name
     }
 }
 
@@ -83,6 +158,10 @@ struct BarrelAddOptions: Sendable {
     var directory: String?
     /// True creates a missing barrel.
     var creates = false
+    /// True takes names that begin with a dot from a server's list as well.
+    var takesHidden: Bool { arguments.has("hidden") }
+    /// True if a server sends the list.
+    var isServerList: Bool { source != nil || list.map { !$0.speaker.mayOrder } ?? false }
     /// Makes errors that refer to the command's help.
     let arguments: ParsedArguments
 
@@ -91,24 +170,23 @@ struct BarrelAddOptions: Sendable {
         [
             .value(
                 "directory", "d", "DIR", hint: .directory,
-                "folder for the files (default: the barrel's; for a new barrel the current folder, for a bag the bag's own)"
+                "folder for the files (default: the barrel's; for a new barrel the current folder, for a bag the bag's own, for a "
+                    + "server's list ./NAME)"
             )
         ] + ListInput.specs + SignatureOptions.specs + [
-            .repeated(
-                "include", nil, "GLOB", "only files of the repository or record that match, such as '*.safetensors'"),
-            .repeated("exclude", nil, "GLOB", "leave out files of the repository or record that match"),
-            .value(
-                "layout", nil, "LAYOUT", hint: .choices(HubLayout.Choice.allCases.map(\.rawValue)),
-                "plain (default), or hub: the cache of the hub's own client, which finds the files offline"),
-        ]
+            .flag("recursive", "r", "a URL is a folder with its subfolders, and no list")
+        ] + SourceImport.specs
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
         self.arguments = arguments
         name = try arguments.namedBarrel()
         urls = try arguments.memberURLs()
         signature = try SignatureOptions(arguments, context)
-        if let path = arguments["input"] {
+        if let path = arguments["input"], signature == nil, NearbyFile.isURL(path) {
+            source = try SourceImport(listAt: path, arguments, context)
+        } else if let path = arguments["input"] {
             list = try ListInput(path, arguments)
+            if signature != nil, let url = urls.first { throw arguments.error(SignatureOptions.besideList(url)) }
         } else if signature != nil {
             throw arguments.error("--signed-by is about a list: give one with -i FILE.")
         } else if urls.isEmpty {
@@ -129,15 +207,21 @@ struct BarrelAddOptions: Sendable {
         }
         // What a key has signed is one document: a list, and not the record that its page may link to.
         let isSignedList = signature != nil && NearbyFile.isURL(arguments.operands[1])
-        source = isSignedList ? nil : try SourceImport(arguments.operands[1], arguments, context)
+        let isList = NearbyFile.isURL(arguments.operands[1])
+        source =
+            isSignedList
+            ? nil
+            : try SourceImport(arguments.operands[1], arguments, context, isRecursive: arguments.has("recursive"))
         if let source {
-            for option in ["format", "base", "skip-bad", "signed-by"] where arguments.has(option) {
+            for option in ListInput.optionNames + ["signed-by"]
+            where arguments.has(option) && (!isList || option == "signed-by") {
                 throw arguments.error(
                     "--\(option) is about a list in a file: download \(Escaping.visible(source.source.title)) first.")
             }
         } else {
-            for option in ["include", "exclude", "layout"] where arguments.has(option) {
-                throw arguments.error("--\(option) is about a repository or record, such as hf:OWNER/REPO.")
+            for option in ["include", "exclude", "layout", "depth", "recursive", "platform", "anonymous"]
+            where arguments.has(option) {
+                throw arguments.error("--\(option) is about a source, such as https://HOST/FOLDER/ or hf:OWNER/REPO.")
             }
             list = try ListInput(arguments.operands[1], arguments)
         }

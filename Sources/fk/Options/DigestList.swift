@@ -51,13 +51,15 @@ struct DigestList: Sendable {
         }
         let digests: Digests
         do {
-            digests = try await self.digests(of: place, tasks.first?.url, options, signature, over: transport)
+            // The list may be on the server of any of the files.
+            let subject = tasks.first { URLOrigin($0.url) == URLOrigin(place) } ?? tasks.first
+            digests = try await self.digests(of: place, subject?.url, options, signature, over: transport)
         } catch let error as ManifestError {
             throw arguments.error("--checksum: \(ListInput.Fault(Escaping.visible(place), error).description)")
         }
         for index in tasks.indices {
             let name = tasks[index].fileName ?? FileNameRules.name(url: tasks[index].url, head: nil)
-            do throws(EntryFault) { try digests.give(&tasks[index], as: name) } catch {
+            do throws(EntryFault) { _ = try digests.give(&tasks[index], as: name) } catch {
                 throw arguments.error("--checksum: \(Escaping.visible(place)) \(Escaping.visible(error.reason)).")
             }
         }
@@ -110,13 +112,20 @@ struct DigestList: Sendable {
         over transport: any Transport
     ) async throws -> Digests {
         let isURL = NearbyFile.isURL(place)
-        let bytes =
+        let packed =
             isURL
             ? try await NearbyFile.fetch(place, beside: subject, options, limit: Self.limit, over: transport)
             : try local(place)
-        let signer = try await signature?.prove(bytes, of: place, options, over: transport)
+        let signer = try await signature?.prove(packed, of: place, options, over: transport)
         // A list with a single digest belongs to the file that the list is named after.
-        let fileName = isURL ? FileNameRules.name(url: place, head: nil) : place
+        var fileName = isURL ? FileNameRules.name(url: place, head: nil) : place
+        var bytes = packed
+        if let unpacker = Unpacker(packed) {
+            do { bytes = try unpacker.unpacked(packed, limit: 1 << 30) } catch let fault as Unpacker.Fault {
+                throw arguments.error("--checksum: \(Escaping.visible(URLMasking.mask(place))): \(fault.reason).")
+            }
+            fileName = unpacker.plainName(fileName)
+        }
         return Digests(
             try Manifest(parsing: bytes, as: .checksums, fileName: fileName), of: ListOrigin(place, signer: signer))
     }
@@ -124,28 +133,49 @@ struct DigestList: Sendable {
     /// The digests of a list by name.
     private struct Digests {
         private var digests = ExactMap<Checksum>()
-        private var lasts = ExactMap<Int>()
+        /// The names in the list, by their last parts.
+        private var names = ExactMap<[String]>()
         private let list: ListOrigin
 
         init(_ manifest: Manifest, of list: ListOrigin) {
             self.list = list
             for entry in manifest.entries {
-                guard let name = entry.name, let checksum = entry.checksum else { continue }
+                let ofURL = entry.sources.first.map { FileNameRules.name(url: $0.url, head: nil) }
+                guard let name = entry.name ?? ofURL, let checksum = entry.checksum else { continue }
                 digests[name] = checksum
-                let last = Paths.split(name).name
-                lasts[last, default: 0] += 1
-                // A name in a folder counts if it is the only one that ends so.
-                if !last.isExactly(name), digests[last] == nil { digests[last] = checksum }
+                names[Paths.split(name).name, default: []].append(name)
             }
         }
 
         /// Gives a task the digest of the file with this name.
-        @discardableResult func give(_ task: inout TaskDescription, as name: String) throws(EntryFault) -> Checksum {
-            guard let checksum = digests[name] else { throw EntryFault("has no digest of '\(name)'") }
-            guard lasts[name, default: 0] < 2 else { throw EntryFault("has several files named '\(name)'") }
+        func give(_ task: inout TaskDescription, as name: String) throws(EntryFault) -> Checksum {
+            let path = task.fileName == nil ? Self.path(of: task.url) : name
+            guard let found = try find(name, at: path), let checksum = digests[found] else {
+                throw EntryFault("has no digest of '\(name)'")
+            }
             task.options.checksum = checksum
             task.options.list = list
             return checksum
+        }
+
+        /// The name in the list. Of several files with the same last part, it is the one whose folders the file is in as well; a
+        /// file of another folder is no twin.
+        private func find(_ name: String, at path: String) throws(EntryFault) -> String? {
+            let all = names[name] ?? []
+            if all.count < 2 { return all.first }
+            let ending = all.filter {
+                path.isExactly($0) || path.utf8.reversed().starts(with: "/\($0)".utf8.reversed())
+            }
+            guard let best = ending.max(by: { $0.utf8.count < $1.utf8.count }) else {
+                throw EntryFault("has several files named '\(name)'")
+            }
+            return best
+        }
+
+        /// The decoded path of a URL, without its query.
+        private static func path(of url: String) -> String {
+            let path = url.prefix { $0 != "?" && $0 != "#" }
+            return PercentCoding.decodedString(Array(path.utf8)[...]) ?? String(path)
         }
     }
 
@@ -190,7 +220,7 @@ extension Checksum {
             throw DownloadError(
                 .invalidArgument,
                 "A checksum is ALG=HEX, or HEX of 32, 40, 56, 64, 96 or 128 digits, @LIST with the path or URL of a checksum "
-                    + "list, or auto.")
+                    + "list, auto, or none.")
         }
         self = try Checksum(algorithm, hex: text)
     }

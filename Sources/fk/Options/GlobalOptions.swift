@@ -1,4 +1,5 @@
 import FKCore
+import FKMiddleware
 import Foundation
 
 /// Whether colours are used.
@@ -70,6 +71,6 @@ struct GlobalOptions: Sendable, Hashable {
 
     /// A command to suggest, with the work path if it was given.
     func suggested(_ command: String) -> String {
-        isWorkPathGiven ? "\(command) --work-path \(Paths.shellWord(workPath))" : command
+        isWorkPathGiven ? "\(command) --work-path \(ShellWord.quoted(workPath))" : command
     }
 }

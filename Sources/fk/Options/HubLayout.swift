@@ -11,34 +11,50 @@ import Foundation
 /// ```
 ///
 /// A link leads nowhere until its blob is complete; the client does not count it then. Files of others are not replaced.
-enum HubLayout {
-    /// The values of `--layout`.
-    enum Choice: String, CaseIterable, Sendable {
-        case plain
-        case hub
+struct HubLayout {
+    private let reference: HubReference
+    /// The cache, as an absolute path.
+    private let folder: String
+    /// The folder of the repository in the cache.
+    private let root: String
+    private var blobs = ExactMap<Bool>()
+    /// The links to make once the whole list is known.
+    private var links: [(name: String, blob: String)] = []
+
+    /// - Parameter folder: the cache, as an absolute path.
+    init(of reference: HubReference, in folder: String) {
+        self.reference = reference
+        self.folder = folder
+        let names = reference.repository.split(separator: "/")
+        root = ((names.count == 2 ? ["models"] : []) + names).joined(separator: "--")
     }
 
-    /// Makes the links, and names the files of a list after their blobs.
-    ///
-    /// - Parameter folder: the cache, as an absolute path.
-    /// - Throws: `CommandFailure` if a link or the reference cannot be made.
-    static func apply(to manifest: inout Manifest, of reference: HubReference, in folder: String) throws {
-        let commit = manifest.facts.commit ?? reference.revision
-        let names = reference.repository.split(separator: "/")
-        let root = ((names.count == 2 ? ["models"] : []) + names).joined(separator: "--")
-        var blobs = ExactMap<Bool>()
-        var entries: [Manifest.Entry] = []
-        for var entry in manifest.entries {
-            guard let name = entry.name, let blob = entry.digests.first?.hex else { continue }
-            let up = String(repeating: "../", count: name.utf8.split(separator: UInt8(ascii: "/")).count + 1)
-            try link("\(up)blobs/\(blob)", at: "\(folder)/\(root)/snapshots/\(commit)/\(name)")
-            guard blobs[blob] == nil else { continue }
+    /// Names the next files of a list after their blobs. Files with the same bytes are one blob.
+    mutating func place(_ files: [Manifest.FileFacts]) -> [Manifest.FileFacts] {
+        files.compactMap { file in
+            guard let name = file.name, let blob = file.digests.first?.hex else { return nil }
+            links.append((name, blob))
+            guard blobs[blob] == nil else { return nil }
             blobs[blob] = true
-            entry.name = "\(root)/blobs/\(blob)"
-            entries.append(entry)
+            var file = file
+            file.name = "\(root)/blobs/\(blob)"
+            return file
         }
-        manifest.entries = entries
-        if reference.revision != commit { try refer(to: commit, at: "\(folder)/\(root)/refs/\(reference.revision)") }
+    }
+
+    /// Makes the links and the reference.
+    ///
+    /// - Parameter commit: the commit of the list; nil for the revision itself.
+    /// - Throws: `CommandFailure` if a link or the reference cannot be made.
+    func finish(commit: String?) throws {
+        let commit = commit ?? reference.revision
+        for (name, blob) in links {
+            let up = String(repeating: "../", count: name.utf8.split(separator: UInt8(ascii: "/")).count + 1)
+            try Self.link("\(up)blobs/\(blob)", at: "\(folder)/\(root)/snapshots/\(commit)/\(name)")
+        }
+        if reference.revision != commit {
+            try Self.refer(to: commit, at: "\(folder)/\(root)/refs/\(reference.revision)")
+        }
     }
 
     private static func link(_ target: String, at path: String) throws {

@@ -15,8 +15,8 @@ enum NearbyFile {
 
     /// Fetches a small file.
     ///
-    /// - Parameter subject: the URL of the file that it describes. The header fields of `-H` may be secrets of that server
-    ///   and go to no other.
+    /// - Parameter subject: the URL of the file that it describes. The header fields of `-H`, the cookies and the signature are for
+    ///   that server and go to no other. The place itself is named by the owner, so the login that `~/.netrc` has for its host counts.
     static func fetch(
         _ place: String, beside subject: String?, _ options: TaskOptions, limit: Int, over transport: any Transport
     ) async throws -> [UInt8] {
@@ -28,10 +28,15 @@ enum NearbyFile {
         of place: String, beside subject: String?, _ options: TaskOptions, limit: Int, over transport: any Transport
     ) async throws -> DocumentRequest.Answer {
         var request = DocumentRequest(url: try URLNormalizer.normalize(place), options: options)
-        if let subject, URLOrigin(subject) == URLOrigin(request.url) {
+        let origin = URLOrigin(request.url)
+        if let subject, options.secretOrigin(of: subject) == origin {
             request.headers = options.headers ?? []
             request.secretHeaders = Set((options.secretHeaders ?? []).map { $0.lowercased() })
+        } else {
+            request.options.cookiePath = nil
+            request.options.awsSignature = nil
         }
+        request.origin = origin
         request.limit = limit
         return try await request.fetch(over: transport)
     }

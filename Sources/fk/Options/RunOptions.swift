@@ -3,44 +3,31 @@ import FKMiddleware
 import Foundation
 
 /// The options of the commands that run downloads: `get`, `run` and `barrel run`.
+@dynamicMemberLookup
 struct RunOptions: Sendable, Hashable {
-    /// The maximum number of this command's tasks at once, 1 to 256; nil uses the saved setting or the downloader's
-    /// default.
-    var jobs: Int?
-    /// The number of connections per file; nil uses the saved setting or the downloader's default.
-    var connections: ConnectionLimit?
-    /// The rate limit over this command's tasks in bytes per second; nil and 0 set no limit.
-    var rateLimit: Int64?
-    /// The maximum number of this command's connections to one host, 1 to 256; nil for the host's policy alone.
-    var perHost: Int?
-    /// The rate of this command's requests to one host; nil for the host's policy alone.
-    var requestRate: RequestRate?
-    /// A contact for the User-Agent; nil for that of the host's policy.
-    var contact: String?
-    /// The number of shards that divide the policies of hosts among themselves; nil for one.
-    var shards: Int?
-    /// Bytes to keep free on the disk; nil uses the saved setting or the downloader's default.
-    var minFree: Int64?
-    /// The absolute path of the folder for part files; nil for the destination.
-    var partsFolder: String?
-    /// Identifies the limits of this command to the engine.
-    let group = UUID().uuidString
-    var durability: Durability?
-    /// The transport; nil uses the saved setting or the downloader's default.
-    var transport: TransportKind?
+    /// What the run wants, which a background process, another engine and `fk rpc` get as a whole. Here are only the options that
+    /// concern this process: what it shows and whether it stays.
+    var orders: RunOrders
     /// True leaves the run to a background process and returns at once.
     var detach: Bool
-    /// True ends the run although tasks were suspended during it.
-    var noWait: Bool
-    /// The absolute path of the log; nil for none.
-    var log: String?
-    var logLevel = LogLevel.info
-    /// When the run starts; nil for now.
-    var start: Date?
     /// Whether paths of finished files are printed; nil prints them where standard output is not a terminal.
     var print: FinishedPaths.Choice?
     /// True ends each printed path with NUL.
     var endsWithNUL: Bool
+    /// True shows what goes over the connections of this process.
+    var isVerbose: Bool
+
+    /// A field of the orders.
+    subscript<Value>(dynamicMember field: WritableKeyPath<RunOrders, Value>) -> Value {
+        get { orders[keyPath: field] }
+        set { orders[keyPath: field] = newValue }
+    }
+
+    /// A value that follows from the orders.
+    subscript<Value>(dynamicMember field: KeyPath<RunOrders, Value>) -> Value { orders[keyPath: field] }
+
+    /// How much the log contains.
+    var logLevel: LogLevel { orders.logLevelName.flatMap(LogLevel.init) ?? .info }
 
     static let connectionsSpec = OptionSpec.value(
         "connections", "x", "N|auto", hint: .choices(["auto"]),
@@ -84,10 +71,21 @@ struct RunOptions: Sendable, Hashable {
         + OptionSpec.under(
             .network,
             [
+                .flag(
+                    "verbose", "v",
+                    "show connections and the heads of requests and responses on standard error, with secrets masked"),
                 .value("contact", nil, "MAIL|URL", "append a mail address or a URL to the User-Agent"),
                 .value(
                     "transport", nil, "KIND", hint: .choices(TransportKind.allCases.map(\.rawValue)),
                     "library for transfers: automatic (default), curl or urlsession"),
+            ])
+        + OptionSpec.under(
+            .security,
+            [
+                .flag(
+                    "no-private", nil,
+                    "follow no redirect to a loopback, link-local or private address of another server than the one asked"
+                )
             ])
         + OptionSpec.under(
             .background,
@@ -106,29 +104,40 @@ struct RunOptions: Sendable, Hashable {
             ])
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
-        jobs = try arguments.integer("jobs", "-j", in: 1...256)
-        connections = try arguments.connections("connections", "-x")
-        rateLimit = try arguments.rate("limit-rate", "--limit-rate")
-        perHost = try arguments.integer("per-host", "--per-host", in: 1...256)
-        requestRate = try arguments.requestRate()
-        contact = try arguments.contact()
-        minFree = try arguments.size("min-free", "--min-free", atLeast: 0)
-        partsFolder = try Self.path("parts-folder", "folder", arguments, context)
-        durability = try arguments.choice("durability", "--durability", of: Durability.self)
-        transport = try arguments.choice("transport", "--transport", of: TransportKind.self)
+        orders = RunOrders()
+        orders.jobs = try arguments.integer("jobs", "-j", in: 1...256)
+        orders.connections = try arguments.connections("connections", "-x")
+        orders.rateLimit = try arguments.rate("limit-rate", "--limit-rate")
+        orders.perHost = try arguments.integer("per-host", "--per-host", in: 1...256)
+        orders.requestRate = try arguments.requestRate()
+        orders.contact = try arguments.contact()
+        orders.minFree = try arguments.size("min-free", "--min-free", atLeast: 0)
+        orders.partsFolder = try Self.path("parts-folder", "folder", arguments, context)
+        orders.durability = try arguments.choice("durability", "--durability", of: Durability.self)
+        orders.transport = try arguments.choice("transport", "--transport", of: TransportKind.self)
+        orders.noPrivate = arguments.has("no-private")
+        orders.noWait = arguments.has("no-wait")
+        orders.log = try Self.path("log", "file", arguments, context)
+        if let level = try arguments.choice("log-level", "--log-level", of: LogLevel.self) {
+            guard orders.log != nil else { throw arguments.error("--log-level: there is no log. Give --log FILE.") }
+            orders.logLevelName = level.rawValue
+        }
+        orders.start = try Self.start(arguments)
         detach = arguments.has("detach")
-        noWait = arguments.has("no-wait")
         print = try arguments.choice("print", "--print", of: FinishedPaths.Choice.self)
         endsWithNUL = arguments.has("null")
+        isVerbose = arguments.has("verbose")
         if arguments.has("json"), let option = print == .path ? "--print" : endsWithNUL ? "-0" : nil {
             throw arguments.error("\(option) and --json exclude each other: events contain the path.")
         }
-        log = try Self.path("log", "file", arguments, context)
-        if let level = try arguments.choice("log-level", "--log-level", of: LogLevel.self) {
-            guard log != nil else { throw arguments.error("--log-level: there is no log. Give --log FILE.") }
-            logLevel = level
-        }
-        start = try Self.start(arguments)
+    }
+
+    /// The options of `fk run` without any, that is, the saved settings.
+    init(saved context: CommandContext) throws {
+        var arguments = ParsedArguments(command: ["run"])
+        let workPath = context.global.workPath
+        try Settings.read(workPath: workPath).fill(&arguments, of: TransferCommands.run, workPath: workPath)
+        try self.init(arguments, context)
     }
 
     private static func path(
@@ -139,7 +148,8 @@ struct RunOptions: Sendable, Hashable {
         return try Paths.absolute(path, from: context.workingDirectory)
     }
 
-    private static func start(_ arguments: ParsedArguments) throws -> Date? {
+    /// The time of `--at`; nil without it.
+    static func start(_ arguments: ParsedArguments) throws -> Date? {
         guard let text = arguments["at"] else { return nil }
         do {
             return try StartTime.parse(text, now: Date())
@@ -157,14 +167,14 @@ struct RunOptions: Sendable, Hashable {
     ///
     /// - Throws: `CommandFailure` if it cannot be opened.
     func openLog(_ context: CommandContext) throws -> LogFile? {
-        try log.map { try LogFile($0, level: logLevel) { context.warn($0) } }
+        try orders.log.map { try LogFile($0, level: logLevel, hiding: context.errors.hidden) { context.warn($0) } }
     }
 
     /// Waits for the time of `--at`.
     ///
     /// - Returns: nil at that time, or without `--at`; the exit status if a signal came first.
     func waitForStart(_ context: CommandContext) async throws -> Int32? {
-        guard let start else { return nil }
+        guard let start = orders.start else { return nil }
         // A log that cannot be opened is refused before the wait.
         _ = try openLog(context)
         return try await StartWait(time: start, context: context).run()

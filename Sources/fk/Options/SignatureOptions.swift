@@ -43,6 +43,12 @@ struct SignatureOptions: Sendable {
         }
     }
 
+    /// The refusal of a URL beside a signed list: nothing proves its file.
+    static func besideList(_ url: String) -> String {
+        "--signed-by: \(Escaping.visible(URLMasking.mask(url))) stands beside the list, and nothing proves its file. Put it into "
+            + "the list, or fetch it by a command of its own."
+    }
+
     /// True if the signature of a list from standard input is named.
     var isNamed: Bool { place != nil }
 
@@ -122,7 +128,8 @@ extension ListInput {
             let answer = try await NearbyFile.answer(
                 of: path, beside: path, options, limit: Self.maxFetched, over: transport)
             bytes = answer.bytes ?? []
-            reading.baseURL = reading.baseURL ?? BaseURL.folder(of: answer.head.url)
+            // The host that the owner has named, and not one that it redirects to: the signature is not about addresses.
+            reading.baseURL = reading.baseURL ?? BaseURL.folder(of: path)
         } else {
             bytes = try contents()
         }
@@ -132,20 +139,45 @@ extension ListInput {
 }
 
 extension BarrelOptions {
-    /// Takes the signer of a list over. A barrel whose lists were signed takes no other list.
+    /// Takes the signer of a list over. A barrel whose lists were signed takes no other list, and neither does one whose lock
+    /// claims another signer.
     ///
     /// - Parameters:
     ///   - signer: the signer that was proven; nil without one.
-    ///   - claimed: the signer that a lock names.
+    ///   - claimed: the signer that a lock names. It stays a claim until a list is proven.
     /// - Throws: `CommandFailure` that names both keys.
     mutating func take(signer: String?, claimed: String? = nil, of name: String) throws {
-        if let signedBy, signer != signedBy {
+        let isSame =
+            if let signedBy { signer == signedBy } else if let claimedSigner {
+                (signer ?? claimed) == claimedSigner
+            } else { true }
+        guard isSame else {
+            let known = SignatureKey.shown(signedBy ?? claimedSigner ?? "")
             let other = signer.map { "by the key \(SignatureKey.shown($0))" } ?? "by no key: give --signed-by"
+            let (shown, verb) = (Escaping.visible(name), signedBy == nil ? "claimed to be signed" : "signed")
             throw CommandFailure(
-                "The list was refused: the lists of the barrel \(Escaping.visible(name)) are signed by the key "
-                    + "\(SignatureKey.shown(signedBy)), and this one is signed \(other)", status: ExitStatus.taskFailed)
+                "The list was refused: the lists of the barrel \(shown) are \(verb) by the key \(known), and this one is "
+                    + "signed \(other)", status: ExitStatus.taskFailed)
         }
-        signedBy = signer ?? claimed ?? signedBy
+        signedBy = signer ?? signedBy
+        claimedSigner = signedBy == nil ? claimed ?? claimedSigner : nil
+    }
+
+    /// Checks files that are added without a list. A barrel whose lists are signed takes only files that its key has signed.
+    ///
+    /// - Throws: `CommandFailure` that names the first other file.
+    func check(_ tasks: [TaskDescription], of name: String) throws {
+        guard let signedBy else { return }
+        let origin = ListOrigin("", signer: signedBy).signer
+        guard
+            let other = tasks.first(where: { task in
+                task.options.signature?.key != signedBy && task.options.list?.signer != origin
+            })
+        else { return }
+        throw CommandFailure(
+            "\(Escaping.visible(URLMasking.mask(other.url))) was refused: the barrel \(Escaping.visible(name)) takes only files that "
+                + "the key \(SignatureKey.shown(signedBy)) has signed. Give its signed list with -i, or another barrel.",
+            status: ExitStatus.usage)
     }
 
     /// The settings of a barrel that exists; nil otherwise.

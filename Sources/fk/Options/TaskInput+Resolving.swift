@@ -18,18 +18,23 @@ extension TaskInput {
     ) async throws -> (tasks: TaskSpool, refused: Int, signer: String?) {
         guard let unproven, let signature else {
             let (tasks, refused) = try await resolveOperands(context, over: transport)
-            return (tasks, refused, nil)
+            guard let remote else { return (tasks, refused, nil) }
+            var settings = settings
+            settings.folder = folder(ofList: remote.url)
+            let listed = try await remote.source.listed(settings, context, over: transport)
+            listed.spool.prepend(try tasks.all())
+            return (listed.spool, refused + listed.refused, nil)
         }
         let listed: ListedTasks
         do {
             var list = unproven.list
             try await list.prove(by: signature, shared, context, over: transport)
-            listed = try ListedTasks(list, unproven.settings, context)
+            var settings = unproven.settings
+            if !list.speaker.mayOrder { settings.folder = folder(ofList: list.path) }
+            listed = try ListedTasks(list, settings, context)
         } catch let error as ListInput.Fault {
             throw CommandFailure(error.description, status: ExitStatus.usage)
         }
-        let (operands, refused) = try await resolveOperands(context, over: transport)
-        listed.spool.prepend(try operands.all())
         return (listed.spool, refused + listed.refused, listed.manifest?.facts.signedBy)
     }
 
@@ -45,7 +50,7 @@ extension TaskInput {
         }
         if let digests {
             try await digests.apply(to: &tasks, shared, signature, context, over: transport)
-        } else if let signature, unproven == nil {
+        } else if let signature {
             for index in tasks.indices { try await signature.sign(&tasks[index], over: transport) }
         }
         guard followsMetalink else {
@@ -55,7 +60,7 @@ extension TaskInput {
         var refused = refused
         var followed: [TaskDescription] = []
         for task in tasks {
-            let (found, faults) = try await Self.follow(task, over: transport, context)
+            let (found, faults) = try await follow(task, over: transport, context)
             followed += found
             refused += faults
         }
@@ -64,7 +69,7 @@ extension TaskInput {
     }
 
     /// The files of the Metalink that the task's URL answers with; the task itself for any other answer.
-    private static func follow(
+    private func follow(
         _ task: TaskDescription, over transport: any Transport, _ context: CommandContext
     ) async throws -> ([TaskDescription], refused: Int) {
         var request = DocumentRequest(url: task.url, options: task.options)
@@ -73,6 +78,7 @@ extension TaskInput {
                 HeaderField("Accept", "application/metalink4+xml, application/metalink+xml;q=0.9, */*;q=0.1")
             ]
         request.secretHeaders = Set((task.options.secretHeaders ?? []).map { $0.lowercased() })
+        request.origin = task.secretOrigin
         request.isWanted = { head in
             let type = head["Content-Type"]?.prefix { $0 != ";" }.lowercased() ?? ""
             return type == "application/metalink4+xml" || type == "application/metalink+xml"
@@ -82,18 +88,62 @@ extension TaskInput {
         let source = URLMasking.mask(answer.head.url)
         var reading = Manifest.Reading()
         reading.baseURL = BaseURL.folder(of: answer.head.url)
-        var settings = ListedTasks.Settings(folder: task.directory ?? context.workingDirectory)
-        settings.options = task.options
-        settings.attributes = task.attributes
         do {
-            let manifest = try Manifest(parsing: bytes, as: .metalink4, reading)
-            let listed = try ListedTasks(manifest, from: source, settings, context)
+            var counter = ServerListReader(.metalink4, reading)
+            let faults = try counter.read(bytes) { _, _ in }.faultCount
+            let isSingle = counter.count + faults == 1
+            if !isSingle, let option = Self.singleOption(of: task) {
+                throw UsageError(
+                    "\(option) describes a single file, and the Metalink of \(source) has \(counter.count + faults).",
+                    command: ["get"])
+            }
+            var settings = settings
+            settings.options = task.options
+            // The owner has named this URL, and not those of the list.
+            settings.options.secretOrigin = task.url
+            settings.attributes = task.attributes
+            settings.namesFile = task.fileName != nil
+            if settings.namesFile {
+                settings.folder = task.directory ?? settings.folder
+            } else if !isSingle || barrel != nil {
+                settings.folder = folder(ofList: task.url)
+            }
+            var listed = try ListedTasks(ofServer: source, hidden: .never, settings, context)
+            var reader = ServerListReader(.metalink4, reading)
+            let list = try reader.read(bytes) { files, form in
+                try listed.add(
+                    files.map { file in
+                        var file = file
+                        file.name = task.fileName ?? file.name
+                        file.sources += task.mirrors.map { .init($0) }
+                        return file
+                    }, form)
+            }
+            try listed.finish(list)
             return (listed.tasks, listed.refused)
         } catch let error as ManifestError {
             throw CommandFailure(ListInput.Fault(source, error).description, status: ExitStatus.taskFailed)
         } catch let error as ListInput.Fault {
             throw CommandFailure(error.description, status: ExitStatus.taskFailed)
         }
+    }
+
+    /// The option of the task that describes one file; nil for none.
+    private static func singleOption(of task: TaskDescription) -> String? {
+        if task.fileName != nil { return "-o" }
+        if task.options.checksum != nil { return "--checksum" }
+        return task.mirrors.isEmpty ? nil : "--mirror"
+    }
+
+    /// The folder for the files of a server's list: that of `-d`, else one of the barrel's or the list's name in the current folder.
+    private func folder(ofList url: String) -> String {
+        if settings.isFolderGiven { return directory }
+        if let barrel { return "\(directory)/\(barrel)" }
+        let name = FileNameRules.name(url: url, head: nil)
+        let suffix = [".meta4", ".metalink"].first {
+            name.lowercased().hasSuffix($0) && name.utf8.count > $0.utf8.count
+        }
+        return "\(directory)/\(name.dropLast(suffix?.count ?? 0))"
     }
 
     /// For several URLs, the message names the invalid one.

@@ -1,6 +1,7 @@
 import FKCore
 import FKManifests
 import FKMiddleware
+import Foundation
 
 /// The options that describe downloads, and the resulting tasks, for `get`, `barrel create` and `barrel add`.
 struct TaskInput: Sendable {
@@ -19,6 +20,8 @@ struct TaskInput: Sendable {
     private(set) var signature: SignatureOptions?
     /// The list whose signature is proven by `resolve`; nil for none.
     private(set) var unproven: (list: ListInput, settings: ListedTasks.Settings)?
+    /// The list at a URL, which `resolve` asks for, and its URL; nil for none.
+    private(set) var remote: (source: SourceImport, url: String)?
     /// The list of digests of `--checksum @…` and `auto`; nil for none.
     private(set) var digests: DigestList?
     /// True if a Metalink in place of a file is followed.
@@ -27,11 +30,13 @@ struct TaskInput: Sendable {
     private(set) var hasList = false
     /// The settings for lists.
     let settings: ListedTasks.Settings
+    /// The barrel of the tasks; nil for none.
+    var barrel: String?
     /// The number of tasks whose URLs stand on the command line. They come first.
     private(set) var operands = 0
 
     static let inputSpec = OptionSpec.value(
-        "input", "i", "FILE", hint: .file, "read a list of files from FILE; '-' is standard input")
+        "input", "i", "FILE|URL", hint: .file, "read a list of files from FILE or a URL; '-' is standard input")
 
     static let specs: [OptionSpec] =
         OptionSpec.under(
@@ -39,9 +44,14 @@ struct TaskInput: Sendable {
             [
                 .value(
                     "directory", "d", "DIR", hint: .directory,
-                    "folder for the files; created if missing (default: the current folder)"),
+                    "folder for the files; created if missing (default: the current folder, and ./NAME for a server's list)"
+                ),
                 .value("output", "o", "FILE", hint: .file, "name of the file; for a single URL"),
                 inputSpec,
+                .value(
+                    "adopt", nil, "FILE", hint: .file,
+                    "continue the partial file of curl, wget, a browser or aria2 (with FILE.aria2): its bytes count if a digest or the "
+                        + "server's last 4 KiB prove them, and FILE is replaced only then; for a single URL"),
             ] + ListInput.specs + [
                 .value("max-size", nil, "SIZE", "fail if a file is larger than SIZE, such as 700M"),
                 .value(
@@ -52,6 +62,7 @@ struct TaskInput: Sendable {
                 .flag("rename", nil, group: "existing", "choose the next free name if the file exists"),
                 .flag("skip", nil, group: "existing", "keep an existing file and count it as complete"),
                 .flag("reuse", nil, "take the bytes from a finished file of the work path that has the same SHA-256"),
+                .flag("remote-time", nil, "give finished files the time that the server says (Last-Modified)"),
                 .repeated("attribute", nil, "NAME=VALUE", "attribute to store with the task (see fk info, fk list)"),
             ])
         + OptionSpec.under(
@@ -60,12 +71,16 @@ struct TaskInput: Sendable {
                 .repeated("mirror", nil, "URL", "another address of the same file; for a single URL"),
                 .value(
                     "mirrors", nil, "POLICY", hint: .choices(MirrorPolicy.allCases.map(\.rawValue)),
-                    "when bytes of several sources are joined: prove (default), combine (after samples, which prove nothing) "
-                        + "or failover (proven ones, never at the same time)"),
+                    "when bytes of several sources are joined: prove (default), combine (after samples, which prove nothing), "
+                        + "failover (proven ones, never at the same time) or alternatives (never: each is another file)"
+                ),
+                .flag("glob", nil, "take [1-9], [a-z] and {one,two} in a URL for several addresses, as curl does"),
                 .flag("metalink", nil, "where a URL answers with a Metalink, download the files that it lists"),
                 .repeated(
                     "header", "H", "'Name: value'", "header to send; most are dropped on a redirect to another host"),
-                .value("retry", nil, "N", "attempts after the first one (0 to 1000; default: 4)"),
+                .value(
+                    "retry", nil, "N",
+                    "attempts after the first one or after the last progress (0 to 1000; default: 4)"),
                 .value(
                     "timeout", nil, "S",
                     "time-out in seconds for connecting and for silence (1 to 86400; default: 30 and 60)"),
@@ -75,18 +90,33 @@ struct TaskInput: Sendable {
                     "dns-servers", nil, "ADDRESS,…",
                     "ask these name servers, as ADDRESS[:PORT]; needs a libcurl with c-ares"),
                 .value("doh-url", nil, "URL", "look names up over https at this server (DNS over HTTPS)"),
+                .flag("ipv4", "4", group: "family", "connect to IPv4 addresses only"),
+                .flag("ipv6", "6", group: "family", "connect to IPv6 addresses only"),
+                .value("interface", nil, "NAME|ADDRESS", "send from this network interface or address"),
+                .repeated(
+                    "resolve", nil, "HOST:PORT:ADDRESS",
+                    "connect to this address for a host and port, '*' for any host; TLS still proves the host's name"),
+                .value("max-time", nil, "S", "give up S seconds after the start, with the bytes kept (1 to 31536000)"),
                 .flag("http3", nil, "use HTTP/3 where the server has it; needs a libcurl with HTTP/3"),
             ])
         + OptionSpec.under(
             .security,
             [
                 .value(
-                    "checksum", nil, "ALG=HEX|HEX|@LIST|auto", hint: .choices([DigestList.auto]),
-                    "expected digest of the file: ALG is md5, sha-1, sha-224, sha-256, sha-384 or sha-512, and without it "
+                    "checksum", nil, "ALG=HEX|HEX|@LIST|auto|none",
+                    hint: .choices([DigestList.auto, TaskInput.noChecksum]),
+                    "expected digest of the file: ALG is md5, sha-1, sha-224, sha-256, sha-384, sha-512 or blake2b, and without it "
                         + "the length decides; @LIST is the path or URL of a checksum list that has the file's name; auto looks "
-                        + "beside the file for URL.sha256, URL.sha512, SHA256SUMS and sha256sum.txt, and fails without one"
+                        + "beside the file for URL.sha256, URL.sha512, SHA256SUMS and sha256sum.txt, and fails without one; none takes "
+                        + "the digest of a known file away"
                 ),
                 .value("cacert", nil, "FILE", hint: .file, "trust the certificate authorities in this PEM file"),
+                .value(
+                    "cert", "E", "FILE", hint: .file,
+                    "show this client's certificate (PEM) to the server that was asked for"),
+                .value(
+                    "key", nil, "FILE", hint: .file,
+                    "the private key of --cert (PEM, not encrypted; default: in --cert's file)"),
                 .value(
                     "pinnedpubkey", nil, "HASHES",
                     "accept only servers with one of these public keys: sha256//BASE64, several separated by ;"),
@@ -95,6 +125,10 @@ struct TaskInput: Sendable {
                     "send the cookies of this file, which has Netscape's form (cookies.txt)"),
                 .flag("insecure", nil, "accept any server certificate without checking it"),
                 .flag("netrc", nil, "read user name and password from ~/.netrc"),
+                .value(
+                    "login-host", nil, "HOST[:PORT]",
+                    "redirects may authenticate at this host, with the login that ~/.netrc has for it; its session is kept in the "
+                        + "work path"),
                 Login.spec,
                 .value(
                     "aws-sigv4", nil, "PROVIDER",
@@ -112,8 +146,11 @@ struct TaskInput: Sendable {
         if needsTask, urls.isEmpty, arguments["input"] == nil {
             throw arguments.error("<url> is missing: give URLs, or a list with -i FILE.")
         }
+        let urls = try Self.expanded(urls, arguments, context)
         for url in urls {
-            if let reason = InputURL.fault(in: url) { throw arguments.error("Not a URL to download: \(reason).") }
+            guard let reason = InputURL.fault(in: url) else { continue }
+            throw arguments.error(
+                SourceImport.unknownScheme(url, context) ?? "Not a URL to download: \(reason).")
         }
         if let given = arguments["directory"], given.isEmpty {
             throw arguments.error("-d: the folder's name is empty.")
@@ -125,6 +162,7 @@ struct TaskInput: Sendable {
         followsMetalink = arguments.has("metalink")
         signature = try SignatureOptions(arguments, context)
         hasList = arguments.has("input")
+        if signature != nil, hasList, let url = urls.first { throw arguments.error(SignatureOptions.besideList(url)) }
         let folder = directory
         let attributes = try Attribute.pairs(arguments).compactMapValues(\.self)
         operands = urls.count
@@ -138,9 +176,13 @@ struct TaskInput: Sendable {
         var settings = ListedTasks.Settings(folder: folder)
         settings.options = options
         settings.isFolderGiven = arguments.has("directory")
+        settings.takesHidden = arguments.has("hidden")
         settings.attributes = attributes
         self.settings = settings
-        let list = try Self.list(arguments, settings)
+        if let path = arguments["input"], signature == nil, NearbyFile.isURL(path) {
+            remote = (try SourceImport(listAt: path, arguments, context), path)
+        }
+        let list = remote == nil ? try Self.list(arguments, settings) : nil
         if signature != nil, let list {
             unproven = list
             spool = TaskSpool(tasks)
@@ -160,12 +202,33 @@ struct TaskInput: Sendable {
         digests = try DigestList(arguments, context, isOfSeveral: arguments["input"] != nil)
     }
 
+    /// The URLs of the command line; with `--glob` all those that a pattern stands for. Without it, a note says what a pattern is.
+    private static func expanded(
+        _ urls: [String], _ arguments: ParsedArguments, _ context: CommandContext
+    ) throws -> [String] {
+        guard arguments.has("glob") else {
+            if let (url, part) = urls.lazy.compactMap({ url in URLPattern.part(of: url).map { (url, $0) } }).first {
+                context.warn(
+                    "'\(Escaping.visible(part))' is taken as it stands in \(URLMasking.mask(url)). --glob makes several "
+                        + "addresses of it, and so does the shell without the quotes.")
+            }
+            return urls
+        }
+        return try urls.flatMap { url in
+            do throws(URLPattern.Fault) { return try URLPattern.expand(url) } catch {
+                throw arguments.error("--glob: \(Escaping.visible(URLMasking.mask(url))): \(error.reason).")
+            }
+        }
+    }
+
     /// `-o`, `--mirror` and `--checksum` describe one file, so they are refused for several tasks.
     private static func applySingleOptions(
         _ tasks: TaskSpool, _ directory: String, _ arguments: ParsedArguments, _ context: CommandContext
     ) throws {
         let isList = DigestList.isOne(arguments)
-        for (option, written) in [("output", "-o"), ("mirror", "--mirror"), ("checksum", "--checksum")]
+        for (option, written) in [
+            ("output", "-o"), ("adopt", "--adopt"), ("mirror", "--mirror"), ("checksum", "--checksum"),
+        ]
         where arguments.has(option) && tasks.count != 1 && !(option == "checksum" && isList) {
             throw arguments.error(
                 "\(written) describes a single file, but \(tasks.count) URLs were given. A list (-i) can say it for each."
@@ -177,11 +240,17 @@ struct TaskInput: Sendable {
                 task.fileName = name
                 task.directory = folder
             }
+            try adopt(&task, arguments, context)
             for mirror in arguments.all("mirror") {
                 if let reason = InputURL.fault(in: mirror) { throw arguments.error("--mirror: \(reason).") }
                 task.mirrors.append(mirror)
             }
-            if let text = arguments["checksum"], !isList {
+            if arguments["checksum"] == Self.noChecksum {
+                task.options.checksum = nil
+                task.options.pieces = nil
+                task.options.list = nil
+                task.words.insert(.dropsDigests)
+            } else if let text = arguments["checksum"], !isList {
                 do throws(DownloadError) {
                     task.options.checksum = try Checksum(given: text)
                 } catch {
@@ -191,11 +260,39 @@ struct TaskInput: Sendable {
         }
     }
 
+    /// `--adopt`: without `-d` and `-o` the finished file is to have the place of the partial one.
+    private static func adopt(
+        _ task: inout TaskDescription, _ arguments: ParsedArguments, _ context: CommandContext
+    ) throws {
+        guard var given = arguments["adopt"] else { return }
+        if arguments.has("skip") {
+            throw arguments.error(
+                "--adopt and --skip exclude each other: --skip would take the partial file for the whole one.")
+        }
+        if given.hasSuffix(".aria2") { given.removeLast(6) }
+        let path = try Paths.absolute(given, from: context.workingDirectory)
+        var status = stat()
+        guard lstat(path, &status) == 0 else {
+            throw arguments.error("--adopt: \(Escaping.visible(path)): \(String(cString: strerror(errno))).")
+        }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            throw arguments.error("--adopt: \(Escaping.visible(path)) is not a regular file.")
+        }
+        task.options.adoptPath = path
+        guard !arguments.has("output"), !arguments.has("directory") else { return }
+        task.directory = path.folderPart
+        let isTemporary = [".part", ".crdownload", ".download", ".partial", ".tmp"].contains(where: path.hasSuffix)
+        if !isTemporary { task.fileName = path.lastPathPart }
+    }
+
+    /// The value of `--checksum` that takes the digests of a known file away.
+    static let noChecksum = "none"
+
     private static func list(
         _ arguments: ParsedArguments, _ settings: ListedTasks.Settings
     ) throws -> (list: ListInput, settings: ListedTasks.Settings)? {
         guard let path = arguments["input"] else {
-            for option in ["format", "base", "skip-bad"] where arguments.has(option) {
+            for option in ListInput.optionNames where arguments.has(option) {
                 throw arguments.error("--\(option) is about a list: give one with -i FILE.")
             }
             return nil
@@ -206,6 +303,7 @@ struct TaskInput: Sendable {
     private static func destination(
         _ text: String, under base: String, _ arguments: ParsedArguments
     ) throws -> (name: String, folder: String) {
+        guard text != "-" else { throw arguments.error("-o -: fk cat URL writes to standard output.") }
         let (folder, name) = Paths.split(text)
         guard !name.isEmpty, name != ".", name != "..", name != "-" else {
             throw arguments.error(
@@ -217,7 +315,41 @@ struct TaskInput: Sendable {
         if let fault = AskedForName.fault(in: name) {
             throw arguments.error("-o: '\(Escaping.visible(text))' cannot be the file's name: \(fault).")
         }
-        return (name, try folder.map { try Paths.absolute($0, from: base) } ?? base)
+        let place = try folder.map { try Paths.absolute($0, from: base) } ?? base
+        if let kind = Self.kind(ofSpecial: "\(place)/\(name)") {
+            let shown = ShellWord.quoted(Escaping.visible(text))
+            throw arguments.error(
+                "-o: \(shown) is \(kind), and fk writes files. The bytes go there with: fk cat URL > \(shown)")
+        }
+        return (name, place)
+    }
+
+    /// What is at the path, if it is neither missing nor a file or a folder. Links are followed.
+    private static func kind(ofSpecial path: String) -> String? {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return nil }
+        return switch status.st_mode & S_IFMT {
+        case S_IFCHR, S_IFBLK: "a device"
+        case S_IFIFO: "a FIFO"
+        case S_IFSOCK: "a socket"
+        default: nil
+        }
+    }
+
+    /// The options for requests that fetch no file: header fields, logins, the route and the trust.
+    static let connectionSpecs = specs.filter { connectionNames.contains($0.long) }
+
+    private static let connectionNames: Set<String> = [
+        "header", "user-agent", "retry", "timeout", "proxy", "dns-servers", "doh-url", "ipv4", "ipv6", "interface",
+        "resolve",
+        "http3", "cacert", "cert", "key", "cookies", "insecure", "netrc", "login-host", "user", "aws-sigv4",
+    ]
+
+    /// The values of `connectionSpecs`.
+    static func connection(_ arguments: ParsedArguments, _ context: CommandContext) throws -> TaskOptions {
+        var options = try options(arguments, context)
+        if let login = try Login.header(arguments) { options.add(login) }
+        return options
     }
 
     private static func options(_ arguments: ParsedArguments, _ context: CommandContext) throws -> TaskOptions {
@@ -259,18 +391,46 @@ struct TaskInput: Sendable {
             throw arguments.error("--pinnedpubkey: \(fault).")
         }
         try lookUp(arguments, &options)
+        try route(arguments, &options)
+        options.clientCertificate = try CertificateFile.client(arguments, context)
         options.awsSignature = try awsSignature(arguments, context)
         if arguments.has("insecure") { options.insecure = true }
+        if arguments.has("no-private") { options.noPrivate = true }
         if arguments.has("netrc") {
             try NetrcFile.check(arguments, context)
             options.netrc = true
         }
+        if let host = try arguments.loginHost(orNone: false) {
+            try NetrcFile.check(arguments, context, host: host)
+            options.loginHost = host
+        }
         if arguments.has("reuse") { options.reuse = true }
+        if arguments.has("remote-time") { options.remoteTime = true }
         options.proxy = try proxy(arguments)
         if arguments.has("overwrite") { options.existing = .overwrite }
         if arguments.has("rename") { options.existing = .rename }
         if arguments.has("skip") { options.existing = .skip }
         return options
+    }
+
+    /// `--ipv4`, `--ipv6`, `--interface`, `--resolve` and `--max-time`.
+    private static func route(_ arguments: ParsedArguments, _ options: inout TaskOptions) throws {
+        if arguments.has("ipv4") { options.addressFamily = .ipv4 }
+        if arguments.has("ipv6") { options.addressFamily = .ipv6 }
+        if let interface = arguments["interface"] {
+            guard !interface.isEmpty else { throw arguments.error("--interface: the name is empty.") }
+            options.interface = interface
+        }
+        let routes = try arguments.all("resolve").map { text in
+            do throws(DownloadError) { return try HostAddress(text) } catch {
+                throw arguments.error("--resolve: \(error.message)")
+            }
+        }
+        if !routes.isEmpty { options.hostAddresses = routes }
+        if let seconds = try arguments.seconds("max-time", "--max-time", in: 1...31_536_000) {
+            let start = try RunOptions.start(arguments) ?? Date()
+            options.deadline = start.addingTimeInterval(seconds)
+        }
     }
 
     /// `--dns-servers`, `--doh-url` and `--http3`, which not every libcurl has.
@@ -294,7 +454,9 @@ struct TaskInput: Sendable {
         guard let provider = arguments["aws-sigv4"] else { return nil }
         do throws(DownloadError) {
             _ = try AWSSignature(provider)
-            _ = try AWSCredentials.usual(environment: context.environment)
+            if try !AWSCredentialFinder(context.environment).hasPlace {
+                _ = try AWSCredentials.usual(environment: context.environment)
+            }
         } catch {
             throw arguments.error("--aws-sigv4: \(error.message)")
         }

@@ -137,6 +137,7 @@ struct AddedAnswers {
     private var array: JSONArrayOutput
     private var new = 0
     private var known = 0
+    private var changed = 0
     private var failed = 0
     /// The failure of a request; nil if there was none.
     private(set) var failure: DownloadError?
@@ -177,7 +178,7 @@ struct AddedAnswers {
                 failed += 1
                 answers.fail(error)
             } else {
-                if added.isNew { new += 1 } else { known += 1 }
+                if added.isNew { new += 1 } else if added.isChanged == true { changed += 1 } else { known += 1 }
                 if keepsIDs { ids.append(added.id) }
             }
         }
@@ -192,6 +193,7 @@ struct AddedAnswers {
         if let failure { return answers.status(of: .failed(failure)) }
         if !answers.global.json {
             var parts = ["\(new) added"]
+            if changed > 0 { parts.append("\(changed) changed") }
             if known > 0 { parts.append("\(known) known already") }
             if failed > 0 { parts.append("\(failed) failed") }
             answers.say("\(parts.joined(separator: ", ")); \(next)")

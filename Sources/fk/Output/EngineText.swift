@@ -11,6 +11,22 @@ enum EngineText {
         case .back: "process \(pid) runs the downloads again."
         }
     }
+
+    /// Why a task of such a process does not move.
+    static let reason = "the process that runs the downloads shows no sign of life: it is stopped or hung"
+}
+
+extension StoreReader {
+    /// Says on standard error which engines are stopped or hung.
+    ///
+    /// - Returns: the reader, which gives their tasks no speed.
+    func reportingSilence(_ context: CommandContext) -> StoreReader {
+        var reader = self
+        for holder in reader.findSilentEngines() {
+            context.errors.writeLine("fk: \(EngineText.text(.silent, pid: holder.pid))")
+        }
+        return reader
+    }
 }
 
 extension EngineClient {

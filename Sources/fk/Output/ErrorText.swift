@@ -7,30 +7,37 @@ extension Remedy {
         switch self {
         case .chooseExisting: ": use --overwrite, --rename or --skip, or another name"
         case .chooseName: ": use --overwrite or --rename, or another name"
+        case .chooseFittingName: ": choose another name with -o"
         case .raiseMaxSize: ": raise --max-size to accept it"
-        case .lowerMinFree: ", or lower --min-free"
-        case .chooseWorkPath: ": use another one with --work-path"
+        case .lowerMinFree: "; --min-free 0 drops the reserve"
+        case .chooseWorkPath: ": choose another one with --work-path DIR or FK_WORK_PATH"
         case .useCurl: ". Use --transport curl"
         case .giveLogin: " (--user or --netrc)"
         case .giveProxyLogin: " (--proxy http://NAME:PASSWORD@HOST:PORT)"
         case .nameAuthority: " (--cacert)"
         case .checkPinnedKey: " (--pinnedpubkey)"
+        case .extendDeadline: ": give the command again with a longer --max-time, or without it"
+        case .waitLonger: ": --timeout S waits longer"
         case .nameBase: ": run 'fk config set base.NAME FOLDER'"
+        case .readListAgain: ": read the list again (fk barrel sync)"
         }
     }
 }
 
 extension DownloadError {
     /// The problem and its reason, without the URL.
-    var shortText: String {
-        guard let reason, !message.contains(reason) else { return text }
-        return "\(text) (\(reason))"
+    var shortText: String { text + reasonText }
+
+    /// The reason behind the problem: the system's or the library's in parentheses, and what a server has written as a quotation.
+    private var reasonText: String {
+        guard let reason, !reason.isEmpty, !message.contains(reason) else { return "" }
+        return status == nil ? " (\(reason))" : " The server says: \"\(reason)\""
     }
 
     /// The problem, its reason and the URL.
     var fullText: String {
         guard let url else { return shortText }
-        return "\(text) [\(url)]" + (shortText == text ? "" : " (\(reason ?? ""))")
+        return "\(text) [\(url)]" + reasonText
     }
 
     /// The message with its remedy in options of the command line.

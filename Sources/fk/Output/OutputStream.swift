@@ -9,6 +9,7 @@ final class OutputStream: Sendable {
     let descriptor: Int32
     /// The error number of a failed write. Nothing is written after it.
     private let error = Locked<Int32?>(nil)
+    private let secrets = Locked(SecretBook([]))
 
     static let standardOutput = OutputStream(1)
     static let standardError = OutputStream(2)
@@ -38,7 +39,14 @@ final class OutputStream: Sendable {
         error.withLock { $0 }.flatMap { $0 == EPIPE ? nil : String(cString: strerror($0)) }
     }
 
+    /// Writes a line, with `***` in place of the values that it hides.
     func writeLine(_ line: String) {
-        write(line + "\n")
+        write(hidden.mask(line) + "\n")
     }
+
+    /// Lines show none of these values from now on.
+    func hide(_ book: SecretBook) { secrets.withLock { $0 = book } }
+
+    /// The values that lines do not show; the default is none.
+    var hidden: SecretBook { secrets.withLock { $0 } }
 }

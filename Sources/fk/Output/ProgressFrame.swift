@@ -60,7 +60,8 @@ struct ProgressFrame: Sendable {
             Fields(
                 name: name, nameStyle: nil, received: task.received, resumed: task.resumed, expected: task.expected,
                 fraction: Self.fraction(task.received, task.expected), rate: task.rate,
-                left: Self.timeLeft(task.received, task.expected, task.rate), silence: task.silenceText,
+                left: task.isStalling ? nil : Self.timeLeft(task.received, task.expected, task.rate),
+                silence: task.silenceText,
                 connections: task.connections, task: task))
     }
 
@@ -203,10 +204,12 @@ struct ProgressFrame: Sendable {
         expected.map { $0 > 0 ? max(0, min(1, Double(received) / Double($0))) : 1 }
     }
 
-    /// The bar; from the second attempt on the number of the attempt, unless that has a column.
+    /// The bar; before bytes of a further attempt arrive, the number of the attempt, unless that has a column.
     private func barOrAttempt(_ fields: Fields) -> String {
         let width = barWidth
-        if !showsAttempts, let task = fields.task, let text = task.attemptText(isShort: width < Self.attemptWidth) {
+        if !showsAttempts, fields.rate == nil, fields.silence == nil, let task = fields.task,
+            let text = task.attemptText(isShort: width < Self.attemptWidth)
+        {
             return Style.yellow(Columns.pad(Columns.fit(text, to: width, mark: mark), to: width), usesColor)
         }
         guard let fraction = fields.fraction else { return bar(fields.isLowerBound ? fields.share : nil, resumed: 0) }

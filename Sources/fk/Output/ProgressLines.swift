@@ -21,6 +21,8 @@ struct TaskLine: Sendable, Hashable {
     var connections = 1
     /// The seconds without a byte; nil while bytes arrive.
     var silence: Double?
+    /// True if nothing has arrived for a moment: the rate still falls, so no time is left that it could tell.
+    var isStalling = false
     /// Replaces everything but the name, for a task that does not run: "next attempt in 5s".
     var note: String?
     /// The style of the note.
@@ -66,8 +68,10 @@ struct TotalLine: Sendable, Hashable {
     var fraction: Double?
     /// Bytes per second; nil while there is no measurement.
     var rate: Double?
-    /// The seconds left by the number of files, where lengths are unknown; nil otherwise.
-    var timeLeft: Double?
+    /// The bytes that are still to come: not those of failed and suspended files.
+    var rest: Int64?
+    /// True if nothing has arrived for a moment.
+    var isStalling = false
     /// The waiting tasks and their reasons: "12 waiting: …"; nil while none waits.
     var waiting: String?
 
@@ -81,8 +85,11 @@ struct TotalLine: Sendable, Hashable {
         fraction = ProgressFrame.fraction(received, expected)
     }
 
-    /// The seconds left by files or by bytes; nil while unknown.
-    var left: Double? { timeLeft ?? ProgressFrame.timeLeft(received, isLowerBound ? nil : expected, rate) }
+    /// The seconds left; nil while unknown, as it is without the lengths of all files.
+    var left: Double? {
+        guard !isLowerBound, !isStalling else { return nil }
+        return ProgressFrame.timeLeft(0, rest ?? expected.map { $0 - received }, rate)
+    }
 }
 
 /// The end of a task, as a permanent line.
@@ -122,13 +129,16 @@ struct FinishedLine: Sendable, Hashable {
         self.seconds = seconds
     }
 
-    /// The line, cut to `columns` unless that is nil.
+    /// The line, cut to `columns` unless that is nil. The reason of a failure is never cut: it gets a line of its own.
     func text(columns: Int?, usesColor: Bool, usesUnicode: Bool) -> String {
         let name = Escaping.visible(self.name) + (label.map { " (\(Escaping.visible($0)))" } ?? "")
         let (sign, style, rest) = parts(usesUnicode: usesUnicode)
         let mark = usesUnicode ? "…" : "~"
         guard let columns else { return "\(style(sign, usesColor)) \(name)  \(rest)" }
-        // Reasons get more space than names.
+        if case .failed = outcome, Columns.width(of: "\(sign) \(name)  \(rest)") > columns {
+            let shownName = Columns.fit(name, to: columns - Columns.width(of: sign) - 1, mark: mark)
+            return "\(style(sign, usesColor)) \(shownName)\n  \(rest)"
+        }
         let room = columns - Columns.width(of: sign) - 3
         let restWidth = min(Columns.width(of: rest), max(room * 2 / 3, room - Columns.width(of: name)))
         let shownRest = Columns.clip(rest, to: restWidth, mark: mark)

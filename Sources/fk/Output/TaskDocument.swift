@@ -26,8 +26,15 @@ enum TaskDocument {
             text.endArray()
         }
         text.member("state", record.state.rawValue)
+        if !isExport {
+            let name = record.presentName
+            text.member("name", name)
+            text.member("format", DownloadRecord.format(of: name))
+            text.member("mimeType", record.mimeType)
+        }
         text.member("received", record.received)
         text.member("expected", record.expected)
+        if !isExport { text.member("percentage", record.percentage) }
         text.member("path", record.path)
         text.member("synced", record.isOnDisk)
         text.member("attempts", Int64(record.attempts))
@@ -38,7 +45,7 @@ enum TaskDocument {
         text.beginArray()
         for barrel in record.barrels { text.value(barrel) }
         text.endArray()
-        text.member("error", json: record.error?.document)
+        text.member("error", json: record.shownError?.document)
         text.member("waiting", json: record.waiting?.document)
         text.member("directory", record.task.directory)
         if let places { text.member("base", places.base(of: record)?.name) }

@@ -8,7 +8,7 @@ enum WaitText {
         let left = waiting.until.map { Formatting.duration(max(0, $0.timeIntervalSince(now))) }
         switch waiting.reason {
         case .slot:
-            guard let limit = waiting.limit else { return "about to start" }
+            guard let limit = waiting.limit else { return "waits for its turn" }
             return limit == 1 ? "the only slot is taken" : "all \(limit) slots are taken"
         case .host, .retry:
             if let left, let policy = waiting.policy {

@@ -29,13 +29,16 @@ struct RunFailures: Sendable {
     /// True if a failed task could succeed later, because of the reason of its failure.
     private(set) var mayPass = false
 
+    /// The failed tasks, in the order of their failures.
+    var ids: [TaskID] { entries.sorted { $0.value.place < $1.value.place }.map(\.key) }
+
     /// Records a failed task.
     mutating func add(_ info: DownloadInfo) {
         if info.error?.isRetryable == true { mayPass = true }
         guard entries.count < Self.limit || entries[info.id] != nil else { return }
         entries[info.id] = entry(
             info.url, info.error?.shortText ?? "failed", isRetryable: info.error?.isRetryable ?? true,
-            info.error.flatMap(Self.advice))
+            info.error.flatMap { Self.advice($0, of: info.url) })
     }
 
     /// Records a task that could not be created.
@@ -59,9 +62,12 @@ struct RunFailures: Sendable {
     ///
     /// - Parameters:
     ///   - failed: the number of failed tasks, which may be larger than the number of recorded ones.
+    ///   - run: the run that the command names; nil names the tasks themselves.
     ///   - repeatsReasons: false leaves out the line of each failure; the default is true.
     ///   - suggested: completes a command with the options that it needs here.
-    func lines(failed: Int, repeatsReasons: Bool = true, suggested: (String) -> String) -> [String] {
+    func lines(
+        failed: Int, of run: RunName? = nil, repeatsReasons: Bool = true, suggested: (String) -> String
+    ) -> [String] {
         let count = failed + uncreated
         guard count > 0 else { return [] }
         let all = (Array(entries.values) + refused).sorted { $0.place < $1.place }
@@ -74,6 +80,13 @@ struct RunFailures: Sendable {
         let ids = entries.filter(\.value.isRetryable).sorted { $0.value.place < $1.value.place }.map(\.key)
         let retryable = failed - (entries.count - ids.count)
         guard retryable > 0 else { return lines }
+        if let run {
+            let begin = entries.count < failed ? "Try the first \(entries.count) of them again with:" : nil
+            return lines + [
+                begin ?? (retryable == 1 ? "Try it again with:" : "Try them again with:"),
+                suggested("fk retry --run \(run.text)"),
+            ]
+        }
         let words =
             retryable == ids.count && ids.count <= Self.namedLimit
             ? " " + ids.map(\.short).joined(separator: " ") : ""
@@ -99,9 +112,36 @@ struct RunFailures: Sendable {
         return order.count > groupLimit ? lines + ["  and \(order.count - groupLimit) other reasons"] : lines
     }
 
-    /// The command that helps where the reason of the failure names no option.
-    private static func advice(_ error: DownloadError) -> String? {
-        error.status == 404 || error.status == 410
-            ? "A file that has moved: fk relink URL NEW-URL continues from its new address." : nil
+    /// The login of a command goes to the server of the URL alone, and a redirect may lead to another one that wants a login.
+    private static func loginHost(_ error: DownloadError, of url: String) -> String? {
+        guard let host = error.url.flatMap({ URLOrigin($0)?.host }), host != URLOrigin(url)?.host else { return nil }
+        return Escaping.visible(
+            "401 comes from \(host), to which the server redirects: --login-host \(host) logs in there.")
+    }
+
+    /// What helps where the reason of the failure names no option.
+    ///
+    /// | status | advice |
+    /// | --- | --- |
+    /// | 401 of another host, behind a redirect | that host as the login host |
+    /// | 403 of a signed link | a new link: they expire |
+    /// | 403 | a login, or another User-Agent |
+    /// | 404 | the address, or the new one of a file that has moved |
+    /// | 410 | the file is gone for good |
+    /// | 416 | the bytes here are not of that file: begin again |
+    /// | 451 | the law forbids it |
+    static func advice(_ error: DownloadError, of url: String) -> String? {
+        switch error.status {
+        case 401: loginHost(error, of: url)
+        case 403 where RetryRules.looksSigned(url):
+            "A signed link expires: fk relink URL NEW-URL continues with a new one."
+        case 403: "403: a login (--user, --netrc, --cookies) or another --user-agent may help."
+        case 404:
+            "404: a typo in the address? Of a file that has moved: fk relink URL NEW-URL."
+        case 410: "410: the server says that the file is gone for good."
+        case 416: "416: the bytes here are of another file: fk forget URL, then give it again."
+        case 451: "451: the server must not send this file, for legal reasons."
+        default: nil
+        }
     }
 }

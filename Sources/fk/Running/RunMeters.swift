@@ -5,16 +5,16 @@ import Foundation
 struct RunMeters: Sendable {
     private var tasks: [TaskID: RateWindow] = [:]
     private var total = RateWindow()
+    /// True while the process that runs the tasks is stopped or hung: there is no rate then.
+    var isStill = false
     /// Since when no task runs; nil while one does.
     private var idleSince: Int64?
-    /// When the files were first counted, and how many had ended.
-    private var firstFiles: (time: Int64, count: Int)?
-    /// Files a second that end; nil until three have ended.
-    private(set) var files: Double?
 
     /// The nanoseconds without a running task after which there is no rate, and the next one is measured anew.
     private static let pause: Int64 = 1_000_000_000
 
+    /// The seconds without a byte after which no remaining time is shown.
+    static let stalling = 2.0
     /// The seconds without a byte after which a row says so.
     static let patience = 5.0
 
@@ -22,14 +22,8 @@ struct RunMeters: Sendable {
     ///
     /// - Parameters:
     ///   - fetched: the bytes of all tasks that arrived in this run.
-    ///   - ended: the files that have ended, whenever.
     ///   - time: nanoseconds of a monotonic clock.
-    mutating func look(_ running: [DownloadInfo], fetched: Int64, ended: Int = 0, time: Int64) {
-        let first = firstFiles ?? (time, ended)
-        firstFiles = first
-        if ended - first.count >= 3, time > first.time {
-            files = Double(ended - first.count) * 1e9 / Double(time - first.time)
-        }
+    mutating func look(_ running: [DownloadInfo], fetched: Int64, time: Int64) {
         var kept: [TaskID: RateWindow] = [:]
         for info in running where info.state == .action {
             var window = tasks[info.id] ?? RateWindow()
@@ -44,10 +38,16 @@ struct RunMeters: Sendable {
     }
 
     /// Bytes per second of all tasks; nil while nothing arrives.
-    var rate: Double? { total.rate.flatMap { $0 >= 1 ? $0 : nil } }
+    var rate: Double? { isStill ? nil : total.rate.flatMap { $0 >= 1 ? $0 : nil } }
 
     /// Bytes per second of a task; nil while nothing arrives.
-    func rate(of id: TaskID) -> Double? { tasks[id]?.rate.flatMap { $0 >= 1 ? $0 : nil } }
+    func rate(of id: TaskID) -> Double? { isStill ? nil : tasks[id]?.rate.flatMap { $0 >= 1 ? $0 : nil } }
+
+    /// True if no byte of a task has arrived for a moment.
+    func isStalling(_ id: TaskID, at time: Int64) -> Bool { tasks[id]?.silence(at: time) ?? 0 >= Self.stalling }
+
+    /// True if no byte of any task has arrived for a moment.
+    func isStalling(at time: Int64) -> Bool { total.silence(at: time) >= Self.stalling }
 
     /// The seconds without a byte, from `patience` on; nil while bytes arrive.
     func silence(of id: TaskID, at time: Int64) -> Double? {
@@ -76,6 +76,7 @@ extension TaskLine {
         connections = info.connections
         if info.state == .action {
             silence = meters.silence(of: info.id, at: time)
+            isStalling = meters.isStalling(info.id, at: time)
         } else {
             note = Self.note(info, now: now)
         }
@@ -97,7 +98,7 @@ extension TaskLine {
 }
 
 extension TotalLine {
-    init(_ tracker: RunTracker, rate: Double?, files: Double?, waiting: String?) {
+    init(_ tracker: RunTracker, rate: Double?, isStalling: Bool = false, waiting: String?) {
         let goal = tracker.goal
         self.init(
             complete: tracker.count(.complete), error: tracker.count(.error), total: tracker.total,
@@ -106,7 +107,8 @@ extension TotalLine {
         isLowerBound = goal.isLowerBound
         // Without the lengths of all files the whole is unknown.
         fraction = goal.isLowerBound ? nil : tracker.fraction
-        if goal.isLowerBound, let files { timeLeft = Double(tracker.openCount) / files }
+        rest = tracker.rest
+        self.isStalling = isStalling
         self.waiting = waiting
     }
 }

@@ -28,6 +28,10 @@ final class RunPresenter: Sendable {
         /// The tasks that could not be created.
         var notAdded = 0
         var failed = RunFailures()
+        /// The suspended tasks of this run.
+        var suspended: Set<TaskID> = []
+        /// The name under which the failed and suspended tasks were kept at the end.
+        var run: RunName?
         var names = SeenNames()
         /// When the last line about the run was written.
         var lastStatus = Date()
@@ -77,11 +81,19 @@ final class RunPresenter: Sendable {
     func show(_ event: RunSession.Event) {
         switch event {
         case .engine(let tookOver):
-            state.withLock { $0.isEngine = !tookOver }
+            state.withLock { state in
+                state.isEngine = !tookOver
+                state.meters.isStill = false
+            }
             if tookOver { note("The process that ran the downloads has ended: this one continues with them.") }
         case .following(let pid):
             note("Process \(pid) runs the downloads of this work path: following it.")
-        case .engineNews(let news, let pid): view.permanent("fk: " + EngineText.text(news, pid: pid))
+        case .engineNews(let news, let pid):
+            state.withLock { state in
+                state.meters = RunMeters()
+                state.meters.isStill = news == .silent
+            }
+            view.permanent("fk: " + EngineText.text(news, pid: pid))
         case .replies(let replies): replies.forEach(show)
         case .state(let info): changed(info)
         case .progress(let running, let tracker): progress(running, tracker)
@@ -101,7 +113,17 @@ final class RunPresenter: Sendable {
     private func paused(_ count: Int) {
         let left = count == 1 ? "a suspended file is" : "\(count) suspended files are"
         let keys = TerminalGuard.hasKeys ? "p or " : ""
-        note("Only \(left) left: \(keys)'\(global.suggested("fk resume --all"))' continues, Ctrl-C ends.")
+        // The command touches the files of this run alone.
+        let run = name([], suspended: Array(state.withLock(\.suspended)))
+        let which = run.map { "--run \($0.text)" } ?? "--all"
+        note("Only \(left) left: \(keys)'\(global.suggested("fk resume \(which)"))' continues, Ctrl-C ends.")
+    }
+
+    /// Keeps tasks under the name of this run, which stays the same.
+    private func name(_ failed: [TaskID], suspended: [TaskID]) -> RunName? {
+        let run = RunBook(WorkPath(global.workPath)).keep(failed, suspended: suspended, as: state.withLock(\.run))
+        state.withLock { $0.run = run }
+        return run
     }
 
     /// Writes a line that is not part of the JSON output.
@@ -109,8 +131,11 @@ final class RunPresenter: Sendable {
         if json == nil, !global.quiet { view.permanent(Escaping.visible(text)) }
     }
 
-    /// The number of failed tasks, including those that could not be created.
+    /// The number of requests that failed, and of tasks that could not be created.
     var failures: Int { state.withLock { $0.failures } }
+
+    /// The name under which the failed and suspended tasks were kept at the end; nil without any.
+    var run: RunName? { state.withLock { $0.run } }
 
     /// True if a failed task could succeed in a later run.
     var mayPass: Bool { state.withLock { $0.failed.mayPass } }
@@ -158,8 +183,8 @@ final class RunPresenter: Sendable {
                 if !state.previous.isEmpty { state.previous[info.id] = nil }
                 if !state.reported.isEmpty { state.reported[info.id] = nil }
             }
+            if info.state == .suspend { state.suspended.insert(info.id) } else { state.suspended.remove(info.id) }
             if info.state == .error {
-                state.failures += 1
                 state.failed.add(info)
             } else {
                 state.failed.remove(info.id)
@@ -195,6 +220,8 @@ final class RunPresenter: Sendable {
             name: info.shownName, label: label, outcome: outcome, bytes: info.count.received,
             fetched: begin.map { info.count.received - $0.received },
             seconds: begin.map { Date().timeIntervalSince($0.date) })
+        // A follower may hear of the beginning and the end of a small file at once.
+        if let seconds = line.seconds, seconds < 0.05, !state.withLock(\.isEngine) { line.seconds = nil }
         line.note = info.takenName.map { "\(Escaping.visible($0)) exists" }
         view.finished(line)
     }
@@ -216,7 +243,7 @@ final class RunPresenter: Sendable {
         let now = Date()
         let (lines, total, isStatusDue) = state.withLock { state in
             state.meters.look(
-                running, fetched: tracker.fetched, ended: tracker.total - tracker.openCount, time: time)
+                running, fetched: tracker.fetched, time: time)
             for index in state.barrels.indices {
                 for info in running { _ = state.barrels[index].tracker?.update(info) }
             }
@@ -249,7 +276,7 @@ final class RunPresenter: Sendable {
         return (
             lines,
             TotalLine(
-                tracker, rate: state.meters.rate, files: state.meters.files,
+                tracker, rate: state.meters.rate, isStalling: state.meters.isStalling(at: time),
                 waiting: WaitText.line(count: max(0, waiting), state.waits, now: now))
         )
     }
@@ -285,6 +312,8 @@ final class RunPresenter: Sendable {
     /// Ends the live view and writes the summary.
     func close(_ tracker: RunTracker) {
         let seconds = Date().timeIntervalSince(begun)
+        let failed = state.withLock { $0.failed }
+        let run = name(failed.ids, suspended: tracker.suspendedIDs)
         state.withLock { state in if let json { writeProgress(json, [], tracker, &state) } }
         json?.write(
             .summary(
@@ -307,10 +336,10 @@ final class RunPresenter: Sendable {
             parts.append("\(Formatting.bytes(tracker.fetched)) in \(time), \(rate)")
         }
         context.errors.writeLine(parts.joined(separator: ", "))
-        let failed = state.withLock { $0.failed }
         // The failure of a single file stands above.
         for line in failed.lines(
-            failed: tracker.count(.error), repeatsReasons: tracker.total + notAdded > 1, suggested: global.suggested)
+            failed: tracker.count(.error), of: run, repeatsReasons: tracker.total + notAdded > 1,
+            suggested: global.suggested)
         {
             context.errors.writeLine(line)
         }

@@ -24,15 +24,17 @@ struct TransferRun: Sendable {
     /// Runs the session. Call it only once, because it releases the requests after they are performed.
     mutating func run() async throws -> Int32 {
         let log = try options.openLog(context)
+        if options.isVerbose { TransportTrace.begin { [errors = context.errors] in errors.writeLine($0) } }
         TransportLibrary.prepare()
         let presenter = RunPresenter(
             context, barrels: try sums(),
             paths: FinishedPaths(options.print, isNUL: options.endsWithNUL, context))
         let requests = requests
         let note = options.followerNote(goal)
+        let isVerbose = options.isVerbose
         self.requests = []
         let chains = MiddlewareChains()
-        for token in HubTokenMiddleware.all(context.environment) { chains.register(request: token, for: token.scope) }
+        SourceMiddlewares.register(in: chains, context.environment)
         let keys = PauseKeys()
         let session = RunSession(
             configure: options.configure(global), goal: goal, requests: requests, addition: addition, own: options.own,
@@ -42,11 +44,19 @@ struct TransferRun: Sendable {
             keys.note(event)
             presenter.show(event)
             log?.note(event)
-            if case .following = event, let note { presenter.note(note) }
+            guard case .following(let pid) = event else { return }
+            if let note { presenter.note(note) }
+            if isVerbose {
+                presenter.note(
+                    "-v shows what this process sends, and process \(pid) sends the requests: start that one with -v.")
+            }
         }
         keys.onContinue { Task { await session.resumeSuspended() } }
         let signal = Locked<Int32?>(nil)
-        let trap = SignalTrap { number in
+        let farewell: StaticString? =
+            global.json || global.quiet
+            ? nil : "Stopped at once. Received bytes are kept; the same command continues with them.\n"
+        let trap = SignalTrap(farewell: farewell) { number in
             signal.withLock { $0 = number }
             Task { await session.stop(soon: number == SIGTERM) }
         }
@@ -58,11 +68,10 @@ struct TransferRun: Sendable {
         log?.write(LogLine(ending: tracker, signal: signal.withLock(\.self)))
         if let number = signal.withLock({ $0 }) {
             if !global.json {
+                let pid = await session.isEngine ? nil : EngineLock.holder(global.place)?.pid
+                let isHandedOver = await session.hasHandedOver
                 context.errors.writeLine(
-                    await session.isEngine
-                        ? "Stopped. All received bytes are kept; resume with: \(resumeCommand(tracker))"
-                        : "Stopped following: the other process continues. Watch it with: \(global.suggested("fk watch"))"
-                )
+                    stopped(tracker, owner: pid, isHandedOver: isHandedOver, run: presenter.run))
             }
             return SignalTrap.exitStatus(number)
         }
@@ -74,10 +83,30 @@ struct TransferRun: Sendable {
         return isComplete || !needsAll ? ExitStatus.done : ExitStatus.taskFailed
     }
 
+    /// What becomes of the files after a signal.
+    ///
+    /// - Parameters:
+    ///   - owner: the process that runs the downloads, if it is another one.
+    ///   - isHandedOver: true if that process has all files of this command.
+    ///   - run: the name of the run, for the command; nil without one.
+    private func stopped(_ tracker: RunTracker, owner: Int32?, isHandedOver: Bool, run: RunName?) -> String {
+        guard let owner else {
+            return "Stopped. All received bytes are kept; resume with: \(resumeCommand(tracker, run))"
+        }
+        guard isHandedOver else {
+            return "Stopped before process \(owner) had all files of this command. Give it again: \(continueCommand)"
+        }
+        if tracker.isSettled { return "Stopped." }
+        // An owner that was started for files of its own ends with them.
+        return "Stopped following. Process \(owner) continues with these files until it ends; what is left then waits. "
+            + "Watch with: \(global.suggested("fk watch")); continue then with: \(resumeCommand(tracker, run))"
+    }
+
     /// The command that continues. `fk run` leaves suspended tasks alone.
-    private func resumeCommand(_ tracker: RunTracker) -> String {
+    private func resumeCommand(_ tracker: RunTracker, _ run: RunName?) -> String {
         guard tracker.isSettled, tracker.count(.suspend) > 0 else { return continueCommand }
-        return "\(global.suggested("fk resume --all")), then \(global.suggested("fk run"))"
+        let which = run.map { "--run \($0.text)" } ?? "--all"
+        return "\(global.suggested("fk resume \(which)")), then \(global.suggested("fk run"))"
     }
 
     /// The barrels for the presenter. Only JSON shows the sums of several, so only it needs their members in memory.
@@ -104,33 +133,18 @@ struct TransferRun: Sendable {
 
 extension RunOptions {
     /// The downloader's settings for these options.
-    func configure(_ global: GlobalOptions) -> Configure {
-        var configure = global.configure
-        if let jobs { configure.maxConnectionsPerHost = max(jobs, configure.maxConnectionsPerHost) }
-        if let minFree { configure.minFree = minFree }
-        if let partsFolder { configure.partsFolder = URL(fileURLWithPath: partsFolder, isDirectory: true) }
-        if let durability { configure.durability = durability }
-        if let transport { configure.transportKind = transport }
-        return configure
-    }
-
-    /// The limits of this command's own tasks, whichever process is the engine.
-    var own: OwnLimits? {
-        let rate = rateLimit.flatMap { $0 > 0 ? $0 : nil }
-        let limits = OwnLimits(
-            name: group, maxAction: jobs, rateLimit: rate, connections: connections, connectionsPerHost: perHost,
-            requestRate: requestRate, contact: contact, shards: shards)
-        return limits == OwnLimits(name: group) ? nil : limits
-    }
+    func configure(_ global: GlobalOptions) -> Configure { orders.settings(over: global.configure) }
 
     /// The options that have no effect because another process is the engine; nil if there are none.
     func followerNote(_ goal: RunSession.Goal) -> String? {
         var names: [String] = []
-        if durability != nil { names.append("--durability") }
-        if transport != nil { names.append("--transport") }
-        if partsFolder != nil { names.append("--parts-folder") }
-        if case .everything = goal, minFree != nil { names.append("--min-free") }
-        if case .everything = goal, own != nil { names.append("the limits") }
+        if orders.durability != nil { names.append("--durability") }
+        if orders.transport != nil { names.append("--transport") }
+        if orders.partsFolder != nil { names.append("--parts-folder") }
+        // A task that the command adds has it of its own.
+        if case .added = goal {} else if orders.noPrivate { names.append("--no-private") }
+        if case .everything = goal, orders.minFree != nil { names.append("--min-free") }
+        if case .everything = goal, orders.own != nil { names.append("the limits") }
         guard !names.isEmpty else { return nil }
         let options = names.joined(separator: ", ")
         return "That process uses its own settings; \(options) of this command count if it takes over. "

@@ -100,10 +100,7 @@ extension RunOptions {
     /// The options of one shard among `count`: each limit divided by it, and at least 1.
     func divided(by count: Int) -> Self {
         var options = self
-        options.shards = count
-        options.perHost = perHost.map { max(1, $0 / count) }
-        options.jobs = jobs.map { max(1, $0 / count) }
-        options.rateLimit = rateLimit.map { $0 > 0 ? max(1, $0 / Int64(count)) : 0 }
+        options.orders = orders.divided(by: count)
         return options
     }
 }

@@ -58,17 +58,6 @@ enum Paths {
         return "/" + parts.joined(separator: "/")
     }
 
-    /// The text as one word of a shell's command line.
-    static func shellWord(_ text: String) -> String {
-        let isPlain =
-            !text.isEmpty
-            && text.utf8.allSatisfy { byte in
-                (byte >= 0x30 && byte <= 0x39) || (byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7a)
-                    || "-_./:,+@%".utf8.contains(byte)
-            }
-        return isPlain ? text : "'" + text.replacingOccurrences(of: "'", with: "'\\''") + "'"
-    }
-
     /// Splits `folder/name` of `-o`. The folder is nil for a name alone.
     static func split(_ path: String) -> (folder: String?, name: String) {
         guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return (nil, path) }

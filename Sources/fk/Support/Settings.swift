@@ -23,6 +23,24 @@ struct Settings: Sendable, Hashable {
         case proxy
         case cacert
 
+        /// The default, in words where it is no value of the option.
+        var usual: String {
+            switch self {
+            case .jobs: "3"
+            case .connections: "auto"
+            case .limitRate: "no limit"
+            case .minFree: "64M"
+            case .retry: "4"
+            case .timeout: "30 s to connect, 60 s of silence"
+            case .durability: Durability.process.rawValue
+            case .transport: TransportKind.automatic.rawValue
+            case .directory: "the current folder"
+            case .partsFolder: "beside the finished file"
+            case .proxy: "that of the environment"
+            case .cacert: "the authorities of the system"
+            }
+        }
+
         /// True for a value that is saved as an absolute path.
         var isPath: Bool { [.directory, .partsFolder, .cacert].contains(self) }
     }
@@ -125,14 +143,34 @@ struct Settings: Sendable, Hashable {
             + bases.sorted { $0.key < $1.key }.map { "\(Self.basePrefix)\($0) = \($1)\n" }.joined()
     }
 
-    /// Writes the file aside and renames it, so that a reader sees either the old or the new settings. A missing work
-    /// path is created with mode 0700. The file has mode 0600.
+    /// Changes the settings of a work path. No other process changes them meanwhile, so that no setting is lost. A missing work
+    /// path is created with mode 0700.
+    ///
+    /// - Returns: the new settings.
+    /// - Throws: `.workPathUnusable` if the file cannot be read or written; `.workPathBusy` if another process does not end its own
+    ///   change.
+    static func change(workPath: String, _ change: (inout Settings) -> Void) throws -> Settings {
+        do {
+            try WorkPath(workPath).makeRoot()
+        } catch {
+            throw unusable("written", path(workPath: workPath), error)
+        }
+        return try FileLock.exclusively(WorkPath(workPath).settingsLockPath) {
+            var settings = try read(workPath: workPath)
+            change(&settings)
+            try settings.write(workPath: workPath)
+            return settings
+        }
+    }
+
+    /// Writes the file aside and renames it, so that a reader sees either the old or the new settings. The file has mode 0600.
     func write(workPath: String) throws {
         let path = Self.path(workPath: workPath)
         let aside = "\(path).\(UUID().uuidString)"
         do {
-            try WorkPath(workPath).makeRoot()
-            try Array(text.utf8).withUnsafeBytes { try FileIO.replace(path, aside: aside, $0) }
+            try Array(text.utf8).withUnsafeBytes { bytes in
+                try FileIO.replace(path, aside: aside, bytes) { try FileIO.synchronize(aside) }
+            }
         } catch {
             throw Self.unusable("written", path, error)
         }

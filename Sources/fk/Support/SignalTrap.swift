@@ -18,14 +18,22 @@ final class SignalTrap: Sendable {
 
     /// Starts to catch these signals; the default is SIGINT, SIGTERM and SIGHUP.
     ///
-    /// - Parameter onSignal: called once, with the number of the first signal, on its own thread.
-    init(_ signals: [Int32] = [SIGINT, SIGTERM, SIGHUP], onSignal: @escaping @Sendable (Int32) -> Void) {
+    /// - Parameters:
+    ///   - farewell: a line that the second signal writes to standard error, with its line feed; nil, the default, for none.
+    ///   - onSignal: called once, with the number of the first signal, on its own thread.
+    init(
+        _ signals: [Int32] = [SIGINT, SIGTERM, SIGHUP], farewell: StaticString? = nil,
+        onSignal: @escaping @Sendable (Int32) -> Void
+    ) {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { return }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         // Both globals are initialised here, so that the handler is never the first to use them.
         caughtSignals.store(0, ordering: .sequentiallyConsistent)
         signalPipe.store(ends[1], ordering: .sequentiallyConsistent)
+        farewellLength.store(farewell?.utf8CodeUnitCount ?? 0, ordering: .sequentiallyConsistent)
+        farewellStart.store(
+            farewell.map { UInt(bitPattern: $0.utf8Start) } ?? 0, ordering: .sequentiallyConsistent)
         let readEnd = ends[0]
         let thread = Thread {
             var number: UInt8 = 0
@@ -56,12 +64,18 @@ final class SignalTrap: Sendable {
 
 private let caughtSignals = Atomic<Int>(0)
 private let signalPipe = Atomic<Int32>(-1)
+/// The text of the second signal, which is part of the program.
+private let farewellStart = Atomic<UInt>(0)
+private let farewellLength = Atomic<Int>(0)
 
 /// Runs in signal context: only atomics, `write`, `tcsetattr` and `_exit` are allowed.
 private func signalCaught(_ number: Int32) {
     let savedError = errno
     if caughtSignals.wrappingAdd(1, ordering: .relaxed).oldValue > 0 {
         TerminalGuard.restore()
+        if let text = UnsafeRawPointer(bitPattern: farewellStart.load(ordering: .relaxed)) {
+            _ = write(2, text, farewellLength.load(ordering: .relaxed))
+        }
         _exit(SignalTrap.exitStatus(number))
     }
     var byte = UInt8(truncatingIfNeeded: number)

@@ -128,8 +128,11 @@ struct WatchModel: Sendable {
             counted = [:]
             for task in tasks.values where task.info.state == .action { insert(task.info, number: task.number) }
         case .engineNews(let news, let pid):
+            meters = RunMeters()
+            meters.isStill = news == .silent
             silentEngine =
                 news == .silent ? "Process \(pid) shows no sign of life: kill -CONT \(pid) may continue it." : nil
+        case .members, .joined: break
         case .limit(let rate): limit = rate
         case .problem(let text): message = text
         }

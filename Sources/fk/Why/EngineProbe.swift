@@ -104,7 +104,7 @@ struct EngineProbe {
             if let limit, limit > 0 { found.append(.init(name: name, rate: limit, used: rate(isMet))) }
         }
         add("that of the task", task.task.option { $0.rateLimit }) { $0.id == task.id }
-        add("fk limit", limits?.rate) { _ in true }
+        add(limits?.window.map { "fk limit, daily \($0.text)," } ?? "fk limit", limits?.rate) { _ in true }
         add("that of the application", limits?.configured) { _ in true }
         for barrel in limits?.barrels ?? [] where task.barrels.containsExactly(barrel.name) {
             add("that of the barrel \(barrel.name)", barrel.rate) { $0.barrels.containsExactly(barrel.name) }

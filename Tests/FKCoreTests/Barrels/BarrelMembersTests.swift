@@ -63,6 +63,48 @@ struct BarrelMembersTests {
         #expect(try barrel.members() == members)
     }
 
+    @Test("a member that joins a long barrel is appended; a kill at any byte leaves the barrel without it or with it")
+    func appended() throws {
+        let scratch = try ScratchWorkPath()
+        let count = BarrelMembers.countInMemory + 100
+        var members = (0..<count).map(member)
+        try BarrelFile.write(
+            BarrelRecord(name: "b", created: Date(timeIntervalSince1970: 0), members: members), in: scratch.path)
+        var barrel = try BarrelEntry("b", in: scratch.path)
+        for number in 0..<3 {
+            members.append(member(count + number))
+            let isNew = barrel.insert(members[count + number])
+            let size = try barrel.save(in: scratch.path)
+            #expect(isNew && size < 200)
+            #expect(try barrel.members() == members && BarrelFile.read("b", in: scratch.path).members == members)
+        }
+        let path = scratch.path.barrelPath("b")
+        let whole = try bytes(path)
+        let last = whole.count - 120
+        for cut in last..<whole.count {
+            try Data(whole[..<cut]).write(to: URL(fileURLWithPath: path))
+            let read = try BarrelFile.read("b", in: scratch.path).members
+            #expect(read == Array(members.dropLast()) || read == Array(members.dropLast(2)), "\(cut)")
+        }
+        var damaged = whole
+        damaged[whole.count - 5] ^= 1
+        try Data(damaged).write(to: URL(fileURLWithPath: path))
+        var torn = try BarrelEntry("b", in: scratch.path)
+        #expect(torn.isTorn && torn.count == count + 2)
+        // The next save writes the whole file, with the members of the records.
+        try scratch.add(TaskRecord.sample(members[0].url, number: 1))
+        _ = torn.insert(member(count + 9))
+        #expect(try torn.save(in: scratch.path) > 10_000)
+        #expect(try BarrelFile.read("b", in: scratch.path).members == members.dropLast() + [member(count + 9)])
+        // A member that leaves changes the lines before.
+        let wasThere = torn.remove(members[5].id)
+        #expect(try wasThere && torn.save(in: scratch.path) > 10_000)
+        // As many as half of the file are not appended.
+        for number in 0..<3_000 { _ = torn.insert(member(count + 100 + number)) }
+        #expect(try torn.save(in: scratch.path) > 500_000)
+        #expect(try BarrelFile.read("b", in: scratch.path).members == torn.members())
+    }
+
     @Test(
         "after a kill the members are those that the records name, and the URLs of many new ones are not all in memory")
     func reconciled() throws {

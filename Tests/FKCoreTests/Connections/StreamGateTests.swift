@@ -1,3 +1,4 @@
+import FKMiddleware
 import Testing
 
 @testable import FKTransport

@@ -29,6 +29,23 @@ struct PieceFileTests {
         }
     }
 
+    @Test("an existing file does not count while the digests of its pieces are lost")
+    func lost() async throws {
+        let bench = try await Bench { request, _ in .file(PieceTests.content, to: request) }
+        let file = bench.folder.file("out/f")
+        try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+        let id = try await bench.add(PieceTests.a) {
+            $0.options.pieces = PieceTests.digests
+            $0.options.existing = .skip
+            $0.startsSuspended = true
+        }
+        unlink(bench.workPath.digestsPath(id))
+        try Data(PieceTests.wrong(at: PieceTests.offset)).write(to: file)
+        _ = try await bench.control.resume(.id(id))
+        let end = await bench.finished(id)
+        #expect(end?.error?.message.contains("digests of its pieces are lost") == true, "\(end?.error as Any)")
+    }
+
     @Test("an existing file of another length is refused")
     func otherLength() async throws {
         let folder = try TemporaryFolder()

@@ -243,6 +243,40 @@ struct SyncingTests {
         #expect(!isMarked(bench, id))
     }
 
+    @Test(
+        "a small file keeps a checksum although an earlier attempt has received a part of it, or was killed",
+        arguments: [false, true])
+    func inParts(_ isKilled: Bool) async throws {
+        let folder = try TemporaryFolder()
+        var bench = try await Bench(in: folder, settings: { $0.retry.maxAttempts = isKilled ? 1 : 2 }) {
+            request, number in
+            .file(ProofTests.content, to: request, cut: number == 1 ? 100_000 : nil)
+        }
+        let id = try await bench.add("a")
+        if isKilled {
+            await bench.reached("a", .error)
+            await bench.downloader.close()
+            // A killed process has written no checksum of its last bytes.
+            var record = try bench.stored(id)
+            record.edit { $0.pieces = nil }
+            let path = bench.workPath.infoPath(id)
+            #expect(unlink(path) == 0)
+            _ = try InfoFile.create(at: path, record: record)
+            bench = try await Bench(in: folder, content: ProofTests.content)
+            try await bench.control.retry(.id(id))
+        } else {
+            await bench.retried("a", after: 60)
+        }
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(bench.sent("Range").last == "bytes=100000-")
+        for _ in 0..<6 { await bench.advance(1) }
+        try await offPool { [engine = bench.engine] in engine.diskWork.sync(flags: .barrier) {} }
+        await bench.sync()
+        let record = try bench.stored(id)
+        #expect(record.synced == true && record.pieces?.map(\.end) == [300_000])
+        #expect(try PartFile(in: Folder(path: bench.out), name: "a").matches(try #require(record.pieces)))
+    }
+
     @Test("a file of somebody else in the place of the finished one is not synced, and keeps its mark")
     func replaced() async throws {
         let bench = try await Bench(content: ProofTests.content)

@@ -52,7 +52,10 @@ struct TakenDigestTests {
             }
         }
         if way == .askedAgain {
-            try await bench.add(Self.a) { $0.mirrors = [Self.b] }
+            try await bench.add(Self.a) {
+                $0.mirrors = [Self.b]
+                $0.words.insert(.dropsDigests)
+            }
         } else {
             var change = TaskChange(id)
             change.options = TaskOptions()

@@ -67,6 +67,7 @@ struct DiskRoomTests {
     func holes() throws {
         let folder = try TemporaryFolder()
         let part = try PartFile(in: try Folder(path: folder.path), name: "a")
+        #expect(try mode("\(folder.path)/a") == 0o600)
         try overwrite(part.path, with: [UInt8](repeating: 1, count: 4_096), at: 10 << 20)
         #expect(part.length == (10 << 20) + 4_096)
         #expect((4_096...65_536).contains(part.occupied))

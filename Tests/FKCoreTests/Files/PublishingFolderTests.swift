@@ -24,6 +24,19 @@ struct PublishingFolderTests {
         #expect(before && inTurn && !outside && !next)
     }
 
+    @Test("an engine without running tasks keeps no folder open")
+    func unused() throws {
+        let scratch = try ScratchWorkPath()
+        var cache = FolderCache()
+        for (index, name) in ["a", "b"].enumerated() {
+            _ = try cache.folder("\(scratch.path.root)/\(name)", outside: nil, now: Int64(index) * FolderCache.trust)
+        }
+        cache.closeUnused(now: FolderCache.trust)
+        let one = cache.count
+        cache.closeUnused(now: 2 * FolderCache.trust)
+        #expect(one == 1 && cache.count == 0)
+    }
+
     @Test("a folder that was not in its place is looked at again in the same turn")
     func failures() throws {
         let scratch = try ScratchWorkPath()

@@ -27,11 +27,12 @@ struct CourseDisk {
         var description: String { "\(finding): \(name)" }
     }
 
-    /// Findings that courses ignore, so that those behind them show: `FK_FUZZ_TOLERATE=lostEdit,cutFile`.
+    /// Findings that courses ignore, so that those behind them show: `FK_FUZZ_TOLERATE=lostEdit,cutFile`. The default is none.
     static let tolerated = Set(
-        (ProcessInfo.processInfo.environment["FK_FUZZ_TOLERATE"] ?? "").split(separator: ",").compactMap {
-            Finding(rawValue: String($0))
-        })
+        (ProcessInfo.processInfo.environment["FK_FUZZ_TOLERATE"] ?? "").split(separator: ",")
+            .compactMap {
+                Finding(rawValue: String($0))
+            })
 
     private(set) var files: [String: File] = [:]
     /// True while the first download may replace a file of others.

@@ -84,6 +84,8 @@ struct FuzzVersionTests {
                 if let complaint = try await look() { return complaint }
                 switch await bench.state(id) {
                 case .complete:
+                    // The part may be removed behind the record.
+                    try await offPool { [engine = bench.engine] in engine.diskWork.sync(flags: .barrier) {} }
                     if let part = bench.names.first(where: { $0.hasPrefix(".") }) {
                         try CourseDisk.complain(.leftoverPart, part)
                     }

@@ -71,6 +71,33 @@ struct CertificateTests {
         #expect(throws: DownloadError.self) { try options.validate() }
     }
 
+    @Test(
+        "a client's certificate is shown to the server that was asked for, and not behind a redirect to another origin")
+    func clientCertificate() async throws {
+        let own = try TestCertificates(kinds: [.good])
+        let nginx = try NginxServer(
+            extra: """
+                ssl_verify_client optional_no_ca;
+                location = /me { return 200 "$ssl_client_s_dn."; }
+                location = /away { return 302 https://localhost:$server_port/me; }
+                """)
+        let pair = ClientCertificate(
+            file: URL(fileURLWithPath: own.certificate(.good)), keyFile: URL(fileURLWithPath: own.key(.good)))
+        let live = try LiveBench { $0.transport.caPath = nginx.certificates.caFile }
+        for (path, certificate, name) in [
+            ("/me", pair, "CN=good."), ("/me", nil, "."), ("/away", pair, "."),
+        ] as [(String, ClientCertificate?, String)] {
+            let file = "\(path.dropFirst())-\(certificate != nil)"
+            let info = try await live.fetch("\(nginx.tlsBase)\(path)") {
+                $0.clientCertificate = certificate
+            }
+            let path = try #require(info.path, "\(String(describing: info.error))")
+            #expect(try String(contentsOfFile: path, encoding: .utf8) == name, "\(file)")
+            try await live.downloader.control.trash(.all)
+        }
+        await live.downloader.close()
+    }
+
     @Test("a certificate that the given list revokes is refused with the reason", arguments: [true, false])
     func revoked(_ isRevoked: Bool) async throws {
         let nginx = try NginxServer()

@@ -43,6 +43,26 @@ struct ProxyTests {
             #expect(proxy("o:1", "http://b.a.example/", ["no_proxy": list]) == nil, "\(list)")
         }
         #expect(proxy("o:1", "http://ba.example/", ["NO_PROXY": "a.example"]) == "o:1")
+        #expect(proxy("o:1", "http://a.example/", ["no_proxy": "", "NO_PROXY": "a.example"]) == nil)
+    }
+
+    @Test("no_proxy spares the addresses of a network, as libcurl does")
+    func networks() {
+        func isSpared(_ host: String, _ list: String) -> Bool {
+            ProxyAddress.text(option: "o:1", url: "http://\(host)/", environment: ["no_proxy": list]) == nil
+        }
+        for list in [
+            "10.0.0.0/8", "10.1.2.3", "10.1.2.0/24", "x, 10.1.0.0/16", "10.1.2.3/32", "10.9.9.9/8", "10.1.2.2/31",
+        ] {
+            #expect(isSpared("10.1.2.3", list), "\(list)")
+        }
+        for list in [
+            "10.1.3.0/24", "11.0.0.0/8", "10.1.2.2/32", "0.0.0.0/0", "10.0.0.0/33", "fd00::/8", "10.0.0.0/x", "3",
+        ] {
+            #expect(!isSpared("10.1.2.3", list), "\(list)")
+        }
+        #expect(isSpared("[fd00::1]", "fd00::/8") && isSpared("[fd00::1]", "fd00::1"))
+        #expect(!isSpared("[fe00::1]", "fd00::/8") && !isSpared("a.example", "10.0.0.0/8"))
     }
 
     #if canImport(CLibcurl)

@@ -130,6 +130,27 @@ struct RedirectRulesTests {
         #expect((try? error.get()) == nil ? isRefused : !isRefused)
     }
 
+    @Test(
+        "with --no-private, a private address of another origin is refused wherever the redirect comes from",
+        arguments: [
+            ("http://127.0.0.1:1/", "http://127.0.0.1:1/b", false),
+            ("http://127.0.0.1:1/", "http://127.0.0.1:2/", true),
+            ("http://localhost/", "http://10.0.0.1/", true), ("http://10.0.0.1/", "http://169.254.169.254/", true),
+            ("http://a.test/", "http://[::1]/", true), ("http://a.test/", "http://[::ffff:127.0.0.1]/", true),
+            ("http://a.test/", "http://[64:ff9b::7f00:1]/", true), ("http://a.test/", "http://[64:ff9b:1::1]/", true),
+            ("http://a.test/", "http://[2002:7f00:1::]/", true), ("http://a.test/", "http://100.64.0.1/", true),
+            ("http://a.test/", "http://b.test/", false), ("http://a.test/", "http://8.8.8.8/", false),
+            ("http://10.0.0.1/", "http://b.test/", false),
+        ])
+    func noPrivate(from: String, to: String, isRefused: Bool) throws {
+        var rules = rules(from) { $0.refusePrivateRedirects() }
+        let result = Result { try rules.follow(status: 302, to: to, fromAddress: "10.9.9.9") }
+        #expect((try? result.get()) == nil ? isRefused : !isRefused)
+        guard !isRefused, from == "http://10.0.0.1/" else { return }
+        #expect(throws: DownloadError.self) { try rules.checkConnected(to: "127.0.0.1", from: "10.0.0.1") }
+        try rules.checkConnected(to: "1.1.1.1", from: "10.0.0.1")
+    }
+
     @Test("a name that leads to a private address is found out when connected")
     func connected() throws {
         var rules = rules("http://a.test/") { $0.allowsPrivateRedirect = false }

@@ -92,5 +92,26 @@
             #expect(third)
             #expect(fcntl(signal.descriptor, F_GETFD) & FD_CLOEXEC != 0)
         }
+
+        @Test("the address of a socket is read as text with its port")
+        func address() {
+            func read<Address>(_ address: Address) -> NumericAddress? {
+                withUnsafeBytes(of: address) { bytes in
+                    bytes.baseAddress.flatMap { NumericAddress($0.assumingMemoryBound(to: sockaddr.self)) }
+                }
+            }
+            var four = sockaddr_in()
+            four.sin_family = sa_family_t(AF_INET)
+            four.sin_port = UInt16(8080).bigEndian
+            inet_pton(AF_INET, "10.1.2.3", &four.sin_addr)
+            #expect(read(four)?.text == "10.1.2.3" && read(four)?.port == 8080)
+            var six = sockaddr_in6()
+            six.sin6_family = sa_family_t(AF_INET6)
+            six.sin6_port = UInt16(443).bigEndian
+            inet_pton(AF_INET6, "fe80::1", &six.sin6_addr)
+            #expect(read(six)?.text == "fe80::1" && read(six)?.port == 443)
+            four.sin_family = sa_family_t(AF_UNIX)
+            #expect(read(four) == nil)
+        }
     }
 #endif

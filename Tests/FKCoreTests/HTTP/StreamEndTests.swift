@@ -19,33 +19,14 @@
             "a body of HTTP/2 without a length is whole only if its connection did not break",
             .enabled("python3 is not installed here") { Program.find("python3") != nil }, arguments: End.allCases)
         func ends(_ end: End) async throws {
-            let certificates = try TestCertificates()
-            let folder = try TemporaryFolder()
-            let script = folder.file("server.py").path
-            try folder.write(Array(Self.server.utf8), to: "server.py")
-            let program = try #require(Program.find("python3"))
-            var pipes: [Int32] = [0, 0]
-            try #require(pipe(&pipes) == 0)
-            let child = try ChildProcess(
-                [program, script, certificates.certificate(.good), certificates.key(.good), end.rawValue],
-                output: .descriptor(pipes[1]))
-            close(pipes[1])
-            defer {
-                kill(child.pid, SIGKILL)
-                _ = child.end()
-                close(pipes[0])
-            }
-            var line: [UInt8] = []
-            var byte: UInt8 = 0
-            while read(pipes[0], &byte, 1) == 1, byte != UInt8(ascii: "\n") { line.append(byte) }
-            let port = try #require(UInt16(String(decoding: line, as: UTF8.self)))
+            let server = try ScriptServer(Self.server, [end.rawValue])
             let transport = CurlTransport()
             defer { transport.shutdown() }
             var options = TransportConformance.Context.options
-            options.caPath = certificates.caFile
+            options.caPath = server.certificates.caFile
             let handler = RecordingHandler()
             _ = transport.start(
-                try TransportConformance.Context.request("https://127.0.0.1:\(port)/a", options: options),
+                try TransportConformance.Context.request(server.url("/a"), options: options),
                 handler: handler)
             let record = await handler.finished()
             #expect(record.bodyBytes == 40_000)

@@ -15,14 +15,14 @@ struct URLSessionFlowTests {
     func texts() {
         var flow = URLSessionFlow()
         let head = checks(&flow)
-        #expect(head == nineFine + [.silent("sent no complete head", 10)])
+        #expect(head == nineFine + [.silent("did not answer within", 10)])
         flow.answered(isAside: false)
         let nothing = checks(&flow)
-        #expect(nothing == nineFine + [.silent("sent nothing", 10)])
+        #expect(nothing == nineFine + [.silent("sent nothing for", 10)])
         flow.resume()
         flow.heard(15, enough: 16)
         let little = checks(&flow)
-        #expect(little == nineFine + [.silent("sent hardly anything", 10)])
+        #expect(little == nineFine + [.silent("sent hardly anything for", 10)])
     }
 
     @Test("enough bytes end a silence, and so does the end of a pause")
@@ -45,7 +45,7 @@ struct URLSessionFlowTests {
         var flow = URLSessionFlow()
         flow.answered(isAside: true)
         let limit = SilenceWatch.asideSeconds
-        #expect(flow.check(after: limit, silentLength: nil, allowed: 1_000) == .silent("sent nothing", limit))
+        #expect(flow.check(after: limit, silentLength: nil, allowed: 1_000) == .silent("sent nothing for", limit))
     }
 
     @Test("a redirect that Foundation does not report is handled after half a second, or at once if it is long")

@@ -263,6 +263,24 @@ struct MiddlewareProgramTests {
         #expect(await bench.downloader.takeProblems().map(\.message) == ["The middleware program angry failed: never"])
     }
 
+    @Test("programs that listen hold back none that decides, and each end is told")
+    func slowListener() async throws {
+        let bench = try await Bench(content: Self.content)
+        let programs = bench.downloader.programs
+        // More tasks than a stage has slots; none of these programs ends before all files are there.
+        let wait =
+            #"s=$(sed 's/.*"state":"\([a-z]*\)".*/\1/'); while [ ! -e go ]; do sleep 0.05; done; echo $s >> states"#
+        try await programs.add(shell("listen", .download, wait, in: bench.folder))
+        try await programs.add(shell("decide", .request, "exit 0", in: bench.folder))
+        let count = 10 * ProcessInfo.processInfo.activeProcessorCount + 4
+        var ids: [TaskID] = []
+        for number in 0..<count { ids.append(try await bench.add("f\(number)")) }
+        for id in ids { #expect(await bench.finished(id)?.state == .complete) }
+        try bench.folder.write([], to: "go")
+        await bench.downloader.close()
+        #expect(lines(bench, "states").count { $0 == "complete" } == count)
+    }
+
     @Test(
         "a barrel's program handles its members only; a removed one handles nothing; false in the settings leaves all out"
     )

@@ -9,9 +9,10 @@ struct PipelineTests {
     func order() async throws {
         let trace = Observed<[String]>([])
         let states = Observed<[DownloadState]>([])
+        let gate = FakeGate()
         let bench = try await Bench { request, _ in
             trace.update { $0.append("transport") }
-            return .file(Self.content, to: request)
+            return .file(Self.content, to: request, gate: gate, pauseAt: 500)
         }
         for (name, priority) in [("r200", 200), ("r5", 5), ("r200b", 200), ("r1", -4)] {
             bench.chains.onRequest(name, priority: priority) { request, _ in
@@ -21,18 +22,24 @@ struct PipelineTests {
         for (name, priority) in [("late", 9), ("early", 2), ("late tie", 9)] {
             bench.chains.onResponse(name, priority: priority) { response in
                 let isThere = response.fileURL.map { FileManager.default.fileExists(atPath: $0.path) } ?? false
-                trace.update { $0.append("\(name) \(response.fileURL?.lastPathComponent ?? "-") \(isThere)") }
+                let status = response.response?.statusCode ?? 0
+                trace.update { $0.append("\(name) \(response.fileURL?.lastPathComponent ?? "-") \(isThere) \(status)") }
             }
         }
         bench.chains.register(download: DownloadStep(onState: { _, state, _ in states.update { $0.append(state) } }))
         let id = try await bench.add("a.bin") {
             $0.options.checksum = try? Checksum(.sha256, hex: Bytes.sha256(Self.content))
         }
+        await gate.reached()
+        // Until the whole file is there, it has a hidden name.
+        #expect(bench.names.count == 1 && bench.names[0].hasPrefix(".a.bin.") && bench.names[0].hasSuffix(".fkpart"))
+        gate.open()
         let info = try #require(await bench.finished(id))
         #expect(info.state == .complete)
         #expect(
             trace.value == [
-                "r1", "r5", "r200", "r200b", "transport", "early a.bin true", "late a.bin true", "late tie a.bin true",
+                "r1", "r5", "r200", "r200b", "transport", "early a.bin true 200", "late a.bin true 200",
+                "late tie a.bin true 200",
             ])
         #expect(await states.wait { $0.last == .complete } == [.idle, .action, .complete])
         #expect(try bench.out("a.bin") == Self.content)
@@ -133,7 +140,7 @@ struct PipelineTests {
         let first = bench.chains.register(request: step("first", waits: true))
         bench.chains.register(request: step("second"))
         let a = try await bench.add("a")
-        _ = await seen.wait { $0 == ["first a"] }
+        _ = await seen.wait { $0.first == "first a" }
         #expect(bench.chains.request.remove(first))
         #expect(!bench.chains.request.remove(first))
         bench.chains.register(request: step("third"), priority: 1)
@@ -154,7 +161,7 @@ struct PipelineTests {
         await gate.reached()
         await bench.advance(1)
         #expect(
-            await counts.wait { $0.count == 1 } == [ByteCount(received: 1_000, previousReceived: 0, expected: 400_000)])
+            await counts.wait { $0.count >= 1 } == [ByteCount(received: 1_000, previousReceived: 0, expected: 400_000)])
         await bench.advance(1)
         gate.open()
         #expect(await bench.finished(id)?.state == .complete)

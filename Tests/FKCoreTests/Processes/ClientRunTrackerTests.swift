@@ -30,6 +30,22 @@ import Testing
         #expect(tracker.count(.unknown) == 0 && tracker.isComplete(info("b", .idle, 0, of: nil).id))
     }
 
+    @Test("an info that is older than the last one is no news, so a final state is reported once")
+    func order() {
+        var tracker = RunTracker()
+        func update(_ state: DownloadState, _ received: Int64, _ generation: UInt64, isInMemory: Bool) -> Bool {
+            var info = info("a", state, received, of: 9)
+            info.order = ChangeOrder(number: 4, generation: generation, isInMemory: isInMemory)
+            return tracker.update(info)
+        }
+        var news = [update(.idle, 0, 1, isInMemory: false), update(.complete, 9, 3, isInMemory: false)]
+        // The changes that led there are read after the info file.
+        news += [update(.action, 0, 1, isInMemory: true), update(.action, 5, 2, isInMemory: true)]
+        #expect(news == [true, true, false, false] && tracker.received == 9 && tracker.isSettled)
+        news = [update(.complete, 9, 3, isInMemory: true), update(.idle, 0, 4, isInMemory: false)]
+        #expect(news == [false, true] && tracker.count(.complete) == 0)
+    }
+
     @Test("while a length is unknown the sum is a lower bound, and there is no fraction of it")
     func lowerBound() {
         var tracker = RunTracker()
@@ -50,7 +66,7 @@ import Testing
         #expect(tracker.goal == ByteCount(received: 110, expected: 1_000) && tracker.fraction == 0.11)
     }
 
-    @Test("the fraction of a run never falls, and is 1 only once every task has ended")
+    @Test("the fraction of a run never falls, and is 1 only once every task is complete")
     func fraction() {
         var tracker = RunTracker()
         _ = tracker.update(info("a", .action, 60, of: 100))
@@ -69,16 +85,20 @@ import Testing
         #expect(tracker.fraction == 1)
     }
 
-    @Test("What will not come is not waited for", arguments: [DownloadState.error, .cancel, .suspend, .unknown])
+    @Test(
+        "What was cancelled is not missed; what failed or was suspended is, and no time is left for it",
+        arguments: [DownloadState.error, .cancel, .suspend, .unknown])
     func lost(state: DownloadState) {
-        var tracker = RunTracker()
+        var tracker = RunTracker(targets: Set(["a", "b", "c"].map { info($0, .idle, 0, of: nil).id }))
         _ = tracker.update(info("a", .action, 100, of: 100))
         _ = tracker.update(info("b", .idle, 0, of: nil))
         _ = tracker.update(info("c", .action, 40, of: 100))
         _ = tracker.update(info("a", .complete, 100, of: 100))
         _ = tracker.update(info("b", state, 0, of: nil))
         _ = tracker.update(info("c", state, 40, of: 100))
-        #expect(tracker.goal == ByteCount(received: 140, expected: 140) && tracker.fraction == 1)
+        let isWanted = state == .error || state == .suspend
+        #expect(tracker.goal == ByteCount(received: 140, expected: isWanted ? 200 : 140))
+        #expect(tracker.fraction == (isWanted ? 0.7 : 1) && tracker.rest == 0)
         #expect(tracker.isExpectedKnown == (state == .unknown))
         #expect(tracker.isSettled && tracker.count(state) == 2 && tracker.count(.action) == 0)
     }

@@ -159,14 +159,54 @@ struct DownloaderTests {
         let count = Observed(0)
         await bench.downloader.onQueueDrained { count.update { $0 += 1 } }
         try await bench.add("a")
-        _ = await count.wait { $0 == 1 }
+        _ = await count.wait { $0 >= 1 }
         let id = try await bench.add("b")
         await gate.reached()
         try await bench.control.suspend(.id(id))
-        _ = await count.wait { $0 == 2 }
+        _ = await count.wait { $0 >= 2 }
         try await bench.control.resume(.id(id))
-        _ = await count.wait { $0 == 3 }
+        _ = await count.wait { $0 >= 3 }
         #expect(await bench.state(id) == .complete)
+    }
+
+    @Test(
+        "`Downloader.shared` waits for its application: settings and middlewares come before the tasks of an earlier run"
+    )
+    func configuredShared() async {
+        await #expect(processExitsWith: .success) {
+            struct Mark: RequestMiddleware {
+                let seen: Observed<Int>
+                func process(_ request: URLRequest, for task: TaskContext) async throws -> URLRequest {
+                    seen.update { $0 += 1 }
+                    return request
+                }
+            }
+            let folder = try TemporaryFolder()
+            let server = try FaultServer()
+            server.route("/a") { _ in .ok([1]) }
+            setenv("FK_WORK_PATH", folder.path + "/state", 1)
+            // Without configureShared nothing starts by itself.
+            let before = try Downloader.shared
+            try await Builder(server.url("/a")).prepare(in: before)
+            #expect(await !before.engine.startsTasks)
+            let late = #expect(throws: DownloadError.self) { try Downloader.configureShared { _, _ in } }
+            #expect(late?.code == .configurationLocked)
+            await before.close()
+            #expect(server.requests.isEmpty)
+            let seen = Observed(0)
+            let shared = try Downloader.configureShared { configure, middlewares in
+                configure.maxAction = 7
+                middlewares.register(request: Mark(seen: seen))
+            }
+            #expect(try shared === Downloader.shared)
+            #expect(await shared.configure.maxAction == 7)
+            _ = await seen.wait { $0 == 1 }
+            #expect(throws: DownloadError.self) { try Downloader.configureShared { _, _ in } }
+            await shared.close()
+            // Made anew, it has them again.
+            #expect(try await Downloader.shared.configure.maxAction == 7)
+            await (try Downloader.shared).close()
+        }
     }
 
     @Test("`Downloader.shared` is made once, of the default work path, and runs")
@@ -179,12 +219,17 @@ struct DownloaderTests {
             let two = try Downloader.shared
             #expect(one === two)
             #expect(await one.configure.workPath.path == folder.path + "/state")
-            let id = try await DownloadTool.download("http://127.0.0.1:1/none", to: URL(fileURLWithPath: folder.path))
+            let id = try await DownloadTool.add("http://127.0.0.1:1/none", to: URL(fileURLWithPath: folder.path))
             let url = "http://127.0.0.1:1/none"
+            let workPath = WorkPath(await one.configure.workPath.path)
+            #expect(try StoreReader(workPath).record(id).task.directory == folder.path)
             let heard = Observed<[DownloadState]>([])
-            try await DownloadTool.info(url) { info in
+            try await DownloadTool.addInfo(url) { info in
                 if info.id == id { heard.update { $0.append(info.state) } }
             }
+            // The names of the originals.
+            #expect(try await DownloadTool.download(url, to: URL(fileURLWithPath: folder.path)) == id)
+            try await DownloadTool.info("http://127.0.0.1:1/other") { _ in }
             #expect(try await DownloadTool.suspend(url).map(\.after) == [.suspend])
             #expect(try await DownloadTool.resume(url).map(\.after) == [.idle])
             #expect(try await DownloadTool.suspendAll().map(\.applied) == [true])

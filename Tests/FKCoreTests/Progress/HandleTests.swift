@@ -30,8 +30,11 @@ struct HandleTests {
             case .error: .httpStatus
             case .idle, .action, .suspend, .cancel, .unknown: .cancelled
             }
-        #expect(Self.code(FileOutcome.judge(last: info, present: info, isCancelled: isCancelled)) == expected)
-        #expect(Self.code(FileOutcome.judge(last: nil, present: info, isCancelled: isCancelled)) == expected)
+        #expect(
+            Self.code(FileOutcome.judge(last: info, present: info, isCancelled: isCancelled) { _ in false }) == expected
+        )
+        #expect(
+            Self.code(FileOutcome.judge(last: nil, present: info, isCancelled: isCancelled) { _ in false }) == expected)
     }
 
     @Test("no task at all is not found; one that went meanwhile was cancelled")

@@ -92,11 +92,15 @@ struct MessagerAttemptTests {
                 : .file(Self.content, etag: "\"2\"", to: request, cut: 100_000)
         }
         let seen = Observed<[AttemptInfo]>([])
-        try await bench.messager.addAttempts("http://h.example/a") { info in seen.update { $0.append(info) } }.keep()
+        try await bench.messager.addAttempts("http://h.example/a") { info in
+            // The clock's step may bring a polled report before the second attempt fails.
+            if case .progressed = info.phase { return }
+            seen.update { $0.append(info) }
+        }.keep()
         try await bench.add("a")
         await bench.retried("a", after: 60)
         await bench.reached("a", .error)
-        let infos = await seen.wait { $0.count == 4 }
+        let infos = await seen.wait { $0.count >= 4 }
         #expect(infos[1].kept == 300_000 && infos[1].dropReason == nil)
         guard case .failed(_, next: .gaveUp) = infos[3].phase else { return unexpected("\(infos[3])") }
         #expect(infos[3].kept == 100_000)

@@ -19,19 +19,19 @@ struct MessagerTests {
             #expect(!Thread.isMainThread)
             seen.update { $0.append(info) }
         }.keep()
-        var infos = await seen.wait { $0.count == 1 }
+        var infos = await seen.wait { $0.count >= 1 }
         #expect(infos[0].state == .action)
         #expect(infos[0].count == ByteCount(received: 1_000, previousReceived: 0, expected: 400_000))
         // The interval began with the task: the first report may come earlier than a whole interval from now.
         await bench.advance(Double(speed) * 0.2)
-        infos = await seen.wait { $0.count == 2 }
+        infos = await seen.wait { $0.count >= 2 }
         #expect(infos[1].count.previousReceived == 1_000)
         for round in 3...5 {
             await bench.advance(Double(speed) * 0.2 - 0.01)
             await bench.engine.callbacks.drained()
             #expect(seen.value.count == round - 1)
             await bench.advance(0.01)
-            _ = await seen.wait { $0.count == round }
+            _ = await seen.wait { $0.count >= round }
         }
         gate.open()
         let all = await seen.wait { $0.last?.state == .complete }
@@ -45,15 +45,15 @@ struct MessagerTests {
         let count = Observed(0)
         try await bench.messager.addInfo(.id(id)) { _ in count.update { $0 += 1 } }.keep()
         await bench.advance(1)
-        _ = await count.wait { $0 == 2 }
+        _ = await count.wait { $0 >= 2 }
         try await bench.update { $0.distributeSpeed = 10 }
         await bench.advance(1)
-        _ = await count.wait { $0 == 3 }
+        _ = await count.wait { $0 >= 3 }
         await bench.advance(1.9)
         await bench.engine.callbacks.drained()
         #expect(count.value == 3)
         await bench.advance(0.1)
-        _ = await count.wait { $0 == 4 }
+        _ = await count.wait { $0 >= 4 }
         gate.open()
     }
 
@@ -87,7 +87,7 @@ struct MessagerTests {
         try await bench.add("a")
         await first.reached()
         await bench.advance(1)
-        #expect(await speeds.wait { $0.count == 2 } == [0, 1_000])
+        #expect(await speeds.wait { $0.count >= 2 } == [0, 1_000])
         first.open()
     }
 
@@ -99,15 +99,15 @@ struct MessagerTests {
         try await bench.messager.addInfo(.id(id)) { info in early.update { $0.append(info.count.previousReceived) } }
             .keep()
         await bench.advance(1)
-        _ = await early.wait { $0 == [0, 1_000] }
+        _ = await early.wait { $0.starts(with: [0, 1_000]) }
         try await bench.messager.addInfo("http://h.example/a") { info in
             late.update { $0.append(info.count.previousReceived) }
         }.keep()
-        _ = await late.wait { $0 == [0] }
+        _ = await late.wait { !$0.isEmpty }
         gate.open()
         _ = await bench.finished(id)
-        #expect(await early.wait { $0.count == 3 } == [0, 1_000, 1_000])
-        #expect(await late.wait { $0.count == 2 } == [0, 1_000])
+        #expect(await early.wait { $0.count >= 3 } == [0, 1_000, 1_000])
+        #expect(await late.wait { $0.count >= 2 } == [0, 1_000])
     }
 
     @Test("a callback may be registered before its task is there; by URL it hears of every task of it")
@@ -119,7 +119,7 @@ struct MessagerTests {
         }.keep()
         let one = try await bench.add("a")
         let two = try await bench.add("a") { $0.directory = bench.out + "/two" }
-        #expect(Set(await seen.wait { $0.count == 2 }) == [one, two])
+        #expect(Set(await seen.wait { $0.count >= 2 }) == [one, two])
         await #expect(throws: DownloadError.self) { try await bench.messager.addInfo("no url") { _ in } }
         await #expect(throws: DownloadError.self) { try await bench.messager.addInfo(.all) { _ in } }
     }
@@ -133,7 +133,7 @@ struct MessagerTests {
             registrations.append(
                 try await bench.messager.addInfo(.id(id)) { _ in counts.update { $0[index] += 1 } })
         }
-        _ = await counts.wait { $0 == [1, 1, 1] }
+        _ = await counts.wait { $0.allSatisfy { $0 >= 1 } }
         registrations[1].cancel()
         registrations.removeLast()
         await bench.advance(1)

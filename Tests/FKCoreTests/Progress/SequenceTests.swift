@@ -73,6 +73,9 @@ struct SequenceTests {
         ]
         for selector in selectors {
             for await info in messager.infos(selector) { Issue.record("\(info)") }
+        }
+        // Those of attempts wait for a task that may come (`PlanTests`), but not for what can have none.
+        for selector in isClosed ? selectors : [.url("not a url"), .barrel("none"), .all] {
             for await info in messager.attempts(selector) { Issue.record("\(info)") }
         }
         for await info in messager.barrelInfos("none") { Issue.record("\(info)") }
@@ -85,7 +88,6 @@ struct SequenceTests {
         try await bench.control.trash(.id(id))
         for selector in [TaskSelector.id(id), .url("http://h.example/a")] {
             for await info in bench.messager.infos(selector) { Issue.record("\(info)") }
-            for await info in bench.messager.attempts(selector) { Issue.record("\(info)") }
         }
         gate.open()
     }
@@ -195,7 +197,7 @@ struct SequenceTests {
             for await info in messager.attempts("http://h.example/a") where info.phase == .succeeded { ends += 1 }
             return ends
         }
-        _ = await heard.wait { $0.count == 1 }
+        _ = await heard.wait { $0.count >= 1 }
         try await bench.turn { $0.listeners.attempts > 0 }
         gates[0].open()
         _ = await heard.wait { $0.contains { $0.state == .complete } }

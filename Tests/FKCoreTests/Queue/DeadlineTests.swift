@@ -194,7 +194,9 @@ struct DeadlineTests {
         let text = String(decoding: json, as: UTF8.self)
         #expect(text.contains("\"options\":{\"deadline\":1700000000.25,\"stallTimeout\":1.5}"), "\(text)")
         let read = try json.withUnsafeBytes { try TaskRecord.read($0) }
-        #expect(read.task == builder.description)
+        var task = builder.description
+        task.words = []
+        #expect(read.task == task)
         #expect(read.task.options.stallTimeout == .seconds(1.5))
         builder.options.stallTimeout = nil
         builder.options.deadline = nil

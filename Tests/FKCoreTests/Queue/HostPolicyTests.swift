@@ -169,4 +169,96 @@ struct HostPolicyTests {
         await bench.engine.waitUntilDrained()
         #expect(bench.transport.requests.count == 2)
     }
+
+    // MARK: Mirrors
+
+    @Test(
+        "an address of a host with a mirror is rewritten, without its secrets",
+        arguments: [
+            ("https://hub.example/a/b?v=1", "https://m.example/base/a/b?v=1"),
+            ("https://me:pw@hub.example/a?token=x&v=1", "https://m.example/base/a?v=1"),
+            ("http://hub.example:8080/?sig=x", "https://m.example/base/"),
+            ("https://cdn.hub.example/a", "https://cdn.hub.example/a"),
+            ("https://m.example/base/a?token=x", "https://m.example/base/a?token=x"),
+        ])
+    func rewritten(_ url: String, _ expected: String) {
+        let policies = HostPolicies([
+            HostPolicy("hub.example", mirror: "https://m.example/base/"),
+            HostPolicy("m.example", mirror: "https://m.example/other"),
+        ])
+        #expect(policies.mirrored(url) == expected)
+        #expect(HostPolicies([HostPolicy("hub.example", connections: 1)]).mirrored(url) == url)
+    }
+
+    @Test(
+        "what is no mirror is refused",
+        arguments: [
+            "", "m.example", "ftp://m.example", "https://me:pw@m.example/", "https://m.example/?a", "https:///a",
+        ])
+    func noMirror(_ text: String) {
+        #expect(HostPolicy.mirrorBase(text) == nil && HostPolicy("a", mirror: text).fault != nil)
+    }
+
+    @Test("requests to a host go to its mirror, which gets no secret; the task stays the one of the host")
+    func mirrored() async throws {
+        let bench = try await Bench(
+            content: content, settings: { $0.hosts = [HostPolicy("h.example", mirror: "https://m.example/base")] })
+        let id = try await bench.completed("dir/a") {
+            $0.options.headers = [.init("Authorization", "Basic c2VjcmV0"), .init("X-Plain", "1")]
+        }
+        #expect(bench.transport.requests.map { $0.urlRequest.url?.absoluteString } == ["https://m.example/base/dir/a"])
+        #expect(bench.sent("Authorization") == ["-"] && bench.sent("X-Plain") == ["1"])
+        let record = try await bench.record(id)
+        #expect(record.task.url == "http://h.example/dir/a" && id == bench.task("dir/a").id)
+        #expect(
+            record.history.map(\.what) == [
+                "requests to h.example go to https://m.example/base, by the policy of h.example"
+            ])
+    }
+
+    @Test(
+        "bytes of a host and of its mirror are joined only if something proves that they are of one file",
+        arguments: [true, false])
+    func joined(isSame: Bool) async throws {
+        let content = Bytes.pattern(count: 400_000)
+        let other = isSame ? content : content.map { ~$0 }
+        let bench = try await Bench { request, _ in
+            request.urlRequest.url?.host == "m.example"
+                ? .file(other, etag: isSame ? "\"a\"" : "\"b\"", to: request)
+                : .file(content, etag: "\"a\"", to: request, cut: 200_000)
+        }
+        let id = try await bench.add("a")
+        await bench.reached("a", .idle, times: 2)
+        try HostPolicyFile.write([HostPolicy("h.example", mirror: "http://m.example")], in: bench.workPath)
+        try await bench.advance(by: 1) { await bench.state(id) == .complete }
+        #expect(bench.hosts.first == "h.example" && !bench.hosts.dropFirst().contains("h.example"))
+        try await bench.expect("a", other, of: id)
+        let history = try await bench.record(id).history.map(\.what)
+        #expect(history.contains { $0.contains("dropped") } == !isSame, "\(history)")
+    }
+
+    // MARK: Statuses
+
+    @Test(
+        "a status that the policy names is retried as a 503 is, and no other; a signed or resumed one is not asked at once"
+    )
+    func retriedStatuses() async throws {
+        let bench = try await Bench(settings: {
+            $0.retry.maxAttempts = 2
+            $0.hosts = [HostPolicy("h.example", retryStatuses: [403])]
+        }) { [content] request, number in
+            request.urlRequest.url?.lastPathComponent == "b"
+                ? .status(404) : number == 1 ? .status(403) : .file(content, to: request)
+        }
+        let id = try await bench.add("a?token=1")
+        await bench.reached("a?token=1", .idle, times: 2)
+        #expect(bench.transport.requests.count == 1)
+        try await bench.advance(by: 1) { await bench.state(id) == .complete }
+        #expect(try await bench.record(id).history.first?.what == "the policy of h.example says that 403 is retried")
+        let other = try await bench.add("b")
+        #expect(await bench.finished(other)?.state == .error)
+        #expect(bench.asked.count { $0 == "b" } == 1)
+        #expect(
+            HostPolicy("a", retryStatuses: [200]).fault != nil && HostPolicy("a", retryStatuses: [600]).fault != nil)
+    }
 }

@@ -51,6 +51,33 @@ struct HostTurnsTests {
         return sent
     }
 
+    @Test("what limits leave for a host goes once its intervals are over and nobody waits or holds a connection")
+    func sweep() throws {
+        func names() -> [String] { ((try? FileIO.names(in: workPath.turnsFolder)) ?? []).sorted() }
+        func sweep(_ now: Int64, _ date: Date = Date()) { HostTurns.sweep(workPath, now: now, date: date) }
+        let process = process()
+        #expect(process.take("a", [Self.second], now: 10 * Self.second) == nil)
+        #expect(process.take("b", [9 * Self.second], now: 10 * Self.second) == nil)
+        var held = process.connect("c", limit: 2, now: 10 * Self.second).connection
+        #expect(held != nil && names() == ["a", "b", "c", "c~0"])
+        sweep(12 * Self.second)
+        #expect(names() == ["b", "c~0"])
+        let due = process.due("b", [9 * Self.second], now: 12 * Self.second)
+        #expect(due == 19 * Self.second)
+        held = nil
+        sweep(20 * Self.second)
+        #expect(names().isEmpty)
+        _ = held
+        // The machine has started again: the time is of another clock.
+        #expect(process.take("a", [Self.second], now: 100 * Self.second) == nil)
+        sweep(Self.second)
+        #expect(names() == ["a"])
+        sweep(Self.second, Date() + 3_700)
+        #expect(names().isEmpty)
+        // A file that was removed while a process had it open is made again.
+        #expect(process.take("a", [Self.second], now: 200 * Self.second) == nil && names() == ["a"])
+    }
+
     @Test("several processes keep the interval together, and each has its part", arguments: [1, 2, 5])
     func together(_ processes: Int) {
         let sent = run(processes, every: 3 * Self.second, until: 297 * Self.second)

@@ -35,6 +35,7 @@ struct QueueTests {
         #expect(bench.clock.now == ManualClock().now)
         #expect(bench.transport.requests.count == count && bench.names.count == count)
         #expect(bench.transport.peak <= maxAction)
+        #expect(bench.asked == (0..<count).map { "f\($0)" })
         let sum = try await bench.messager.barrelInfo("all")
         #expect(sum.isComplete && sum.total == count && sum.count.received == Int64(100 * count))
         #expect(await bench.engine.taskCounts == (count, 0, 0))
@@ -162,8 +163,19 @@ struct QueueTests {
         for id in [running, added] { #expect(await bench.messager.info(.id(id))?.waiting == .queue) }
         #expect(await bench.messager.info(.id(running))?.count.received == 40)
         #expect(await bench.downloader.configure.isPaused)
+        // New settings do not end a pause.
+        var other = Configure(workPath: await bench.downloader.configure.workPath)
+        other.maxAction = 7
+        try await bench.downloader.update(other)
+        await bench.advance(10)
+        #expect(bench.transport.requests.count == 1 && bench.transport.running == 0)
+        #expect(await bench.downloader.configure.isPaused)
         try await bench.downloader.resume()
         for id in [running, added] { #expect(await bench.finished(id)?.state == .complete) }
+        // Nor do old ones begin it again.
+        other.isPaused = true
+        try await bench.downloader.update(other)
+        #expect(await !bench.downloader.configure.isPaused)
         #expect(bench.sent("Range").sorted() == ["-", "-", "bytes=40-"])
     }
 }

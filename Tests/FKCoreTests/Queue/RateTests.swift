@@ -95,43 +95,50 @@ struct TokenBucketTests {
 
 @Suite("Rate limiter")
 struct RateLimiterTests {
+    private func isWait(_ offer: FairShares.Offer) -> Bool { if case .wait = offer { true } else { false } }
+
     @Test("without a limit lets everything pass")
     func unlimited() {
         let limiter = RateLimiter(now: 0)
         #expect(limiter.rate == nil)
-        #expect(limiter.take(.max, now: 0) == nil)
+        #expect(limiter.offer(.max, to: 1, now: 0) == .bytes(.max))
         limiter.setRate(10, now: 0)
-        #expect(limiter.rate == 10 && limiter.take(20, now: 0) != nil)
+        #expect(limiter.rate == 10 && isWait(limiter.offer(20, to: 1, now: 0)))
         limiter.setRate(nil, now: 0)
-        #expect(limiter.take(.max, now: 0) == nil)
+        #expect(limiter.offer(.max, to: 1, now: 0) == .bytes(.max))
     }
 
-    @Test("takes from all or from none")
+    @Test("takes from all or from none, and as many as the least of them offers")
     func all() {
         let total = RateLimiter(rate: 100_000, now: 0)
         let task = RateLimiter(rate: 1_000, now: 0)
-        #expect(RateLimiter.take(10_000, from: [total, task], now: second) != nil)
+        #expect(isWait(RateLimiter.take(10_000, from: [total, task], by: 1, now: second)))
         // Nothing of the refused bytes is missing from the total.
-        #expect(total.take(65_536, now: second) == nil)
-        #expect(RateLimiter.take(10_000, from: [total, task], now: 11 * second) == nil)
-        #expect(RateLimiter.take(10_000, from: [], now: 0) == nil)
+        #expect(RateLimiter.take(65_536, from: [total], by: 1, now: second) == .bytes(65_536))
+        #expect(RateLimiter.take(10_000, from: [total, task], by: 1, now: 11 * second) == .bytes(10_000))
+        #expect(RateLimiter.take(10_000, from: [], by: 1, now: 0) == .bytes(10_000))
     }
 
     @Test("many threads together keep to it")
     func threads() async {
         let limiter = RateLimiter(rate: 1_000_000, now: 0)
         let passed = await withTaskGroup(of: Int.self) { group in
-            for _ in 0..<8 {
+            for task in 0..<8 {
                 group.addTask {
                     (0..<2_000).reduce(0) { sum, step in
-                        limiter.take(1_000, now: Int64(step) * 1_000_000) == nil ? sum + 1_000 : sum
+                        let now = Int64(step) * 1_000_000
+                        guard
+                            case .bytes(let count) = RateLimiter.take(
+                                1_000, from: [limiter], by: UInt64(task), now: now)
+                        else { return sum }
+                        return sum + count
                     }
                 }
             }
             return await group.reduce(0, +)
         }
         // Each thread counts through the same two seconds, and time that goes back for one fills nothing.
-        #expect(passed <= 8 * 2_000_000 + 100_000)
+        #expect(passed <= 8 * 2_000_000 + 200_000)
     }
 }
 

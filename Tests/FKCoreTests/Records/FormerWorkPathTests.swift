@@ -114,7 +114,9 @@ struct FormerWorkPathTests {
         #expect(bench.sent("X-Kept").sorted() == ["-", "-", "-", "yes"])
         let waiting = try #require(await bench.messager.record(.id(ids[4])))
         #expect(waiting.mirrors == [Self.origin + "mirror/waiting.bin"])
-        #expect(try await bench.downloader.barrel("set").info.isComplete)
+        // All have ended. The finished file is not at the place that its record names, because the work path was moved.
+        let sum = try await bench.downloader.barrel("set").info
+        #expect(!sum.isComplete && sum.isOver)
     }
 
     private func bytes(_ path: String) throws -> [UInt8] { [UInt8](try Data(contentsOf: URL(fileURLWithPath: path))) }

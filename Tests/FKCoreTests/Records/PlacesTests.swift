@@ -69,6 +69,41 @@ struct PlacesTests {
         #expect(Places.none.id(of: task) == task.id)
     }
 
+    /// A base inside of another one; one of them has moved, or both, or another base has its former place.
+    private static let nested: [[Places.Base]] = [
+        [.init(name: "A", root: "/d", first: "/d"), .init(name: "B", root: "/x/sub", first: "/d/sub")],
+        [.init(name: "A", root: "/x", first: "/d"), .init(name: "B", root: "/d/sub", first: "/d/sub")],
+        [.init(name: "A", root: "/x", first: "/d"), .init(name: "B", root: "/y", first: "/d/sub")],
+        [.init(name: "A", root: "/x", first: "/d"), .init(name: "B", root: "/x/sub", first: "/d/sub")],
+        [.init(name: "A", root: "/d/sub", first: "/d"), .init(name: "B", root: "/d", first: "/d/sub")],
+        [.init(name: "A", root: "/d", first: "/d"), .init(name: "B", root: "/x", first: "/d")],
+        [.init(name: "B", root: "/d", first: "/d"), .init(name: "A", root: "/x", first: "/d")],
+        [.init(name: "work", root: "/d/sub", first: "/y"), .init(name: "A", root: "/x", first: "/d")],
+    ]
+
+    @Test("bases one inside the other: no two places have one id or one stored form", arguments: nested)
+    func apart(_ bases: [Places.Base]) throws {
+        let places = Places(bases)
+        let all = ["/d", "/x", "/y"].flatMap { root in ["", "/f", "/sub", "/sub/f", "/sub/sub"].map { root + $0 } }
+        var ids: Set<TaskID> = []
+        var forms: Set<String> = []
+        for place in all {
+            var task = TaskDescription(url: "http://h/a")
+            task.directory = place
+            #expect(ids.insert(places.id(of: task)).inserted, "\(place)")
+            let form = places.stored(place) ?? place
+            #expect(forms.insert(form).inserted, "\(place)")
+            #expect(try (places.resolved(form) ?? form).isExactly(place))
+        }
+    }
+
+    @Test("a base inside of one that has moved keeps what was stored without bases")
+    func inner() throws {
+        let places = Places(Self.nested[1])
+        #expect(try places.resolved("/d/sub/f") == nil && places.resolved("/d/f") == "/x/f")
+        #expect(places.former("/d/sub/f") == nil && places.former("/x/sub/f") == ":A:sub/f")
+    }
+
     @Test(
         "names and folders of bases",
         arguments: [

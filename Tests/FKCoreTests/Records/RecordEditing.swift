@@ -70,6 +70,8 @@ struct RecordDraft {
     @RecordField var lengthVerified: Bool?
     @RecordField var offered: [String]?
     @RecordField var needsDigest: Bool?
+    @RecordField var announced: AnnouncedDigest?
+    @RecordField var progress: ProgressMark?
     @RecordField var history: [HistoryLine] = []
 
     fileprivate var fields: [(name: String, field: any AnyRecordField)] {

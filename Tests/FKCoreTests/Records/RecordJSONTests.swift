@@ -38,6 +38,7 @@ struct RecordJSONTests {
         record.task.options.headers = [.init("X-A", "b\"c")]
         record.task.options.connections = .fixed(4)
         record.state = .error
+        record.change(FileChange(by: "unpack", length: 9, crc32c: "0000002a"))
         record.edit {
             $0.waiting = Waiting(.retry, until: Date(timeIntervalSince1970: 1_800_000_001))
             $0.pieces = [PieceChecksum(start: 0, end: 3, crc32c: 7)]
@@ -49,6 +50,8 @@ struct RecordJSONTests {
             $0.response = ResponseHead(
                 status: 206, fields: [.init("ETag", "\"q\""), .init("Date", "now")], url: "http://a/", redirects: 1)
         }
+        let read = FileIdentity(inode: 7, length: 3, time: 1_800_000_000_000_000_002)
+        record.adopt(AdoptedFile(path: "/tmp/a.part", read: read, isInUse: false), [], length: nil)
         record.barrels = ["one", "two/three"]
         record.edit {
             $0.partName = FileNameRules.partName(for: "a", id: $0.id)
@@ -71,6 +74,9 @@ struct RecordJSONTests {
             $0.finished = Date(timeIntervalSince1970: 0)
             $0.source = "http://b/"
             $0.needsDigest = true
+            $0.announced = try? AnnouncedDigest(
+                Checksum(parsing: "md5=d41d8cd98f00b204e9800998ecf8427e"), by: "http://b/")
+            $0.progress = ProgressMark(received: 9, attempts: 2)
             $0.offered = ["http://m/", "http://n/"]
             $0.completedBy = "1.0.0"
             $0.trace = Trace()

@@ -65,6 +65,8 @@ struct RecordQueryTests {
         #expect(records[0].name == "Renamed.zip" && records[0].format == "zip" && records[0].fraction == 1)
         #expect(records[1].name == "two words.tar.gz" && records[1].format == "gz" && records[1].fraction == nil)
         #expect(records[2].mimeType == "text/html" && records[2].fraction == 0.5 && records[2].path == nil)
+        #expect(records.map(\.size) == [300, nil, 100, 100, nil, nil])
+        #expect(records.map(\.received) == [300, 0, 50, 0, 0, 0])
     }
 
     @Test("without conditions: all, in the order of submission")

@@ -107,6 +107,41 @@ struct WorkPathTests {
         }
     }
 
+    @Test(
+        "a folder of the work path that others may write is refused by its name",
+        arguments: ["tasks", "tasks/ab", "mailbox", "turns"])
+    func openFolder(name: String) throws {
+        let scratch = try ScratchWorkPath()
+        let folder = "\(scratch.path.root)/\(name)"
+        try FileIO.makeFolder(folder)
+        #expect(code(scratch.path) == nil)
+        for mode in [0o720, 0o702] as [mode_t] {
+            #expect(chmod(folder, mode) == 0)
+            for create in [true, false] {
+                let error = code(scratch.path, create: create)
+                #expect(error?.code == .workPathUnusable && error?.message.contains(folder) == true, "\(error as Any)")
+            }
+        }
+    }
+
+    @Test("a record and a list of programs that others may write are refused by their names") func openFile() throws {
+        let scratch = try ScratchWorkPath()
+        let record = TaskRecord.sample()
+        try scratch.add(record)
+        try ProgramList().write(in: scratch.path)
+        for path in [scratch.path.infoPath(record.id), scratch.path.middlewaresPath] {
+            #expect(chmod(path, 0o666) == 0)
+        }
+        for (path, read) in [
+            (scratch.path.infoPath(record.id), { _ = try StoreReader(scratch.path).record(record.id) }),
+            (scratch.path.middlewaresPath, { _ = try ProgramList(in: scratch.path) }),
+        ] as [(String, () throws -> Void)] {
+            #expect { try read() } throws: {
+                ($0 as? DownloadError)?.code == .workPathUnusable && "\($0)".contains(path)
+            }
+        }
+    }
+
     @Test("a work path of a later layout is refused and left as it is")
     func laterVersion() throws {
         let scratch = try ScratchWorkPath()

@@ -64,6 +64,29 @@ struct MovedPlacesTests {
         #expect(try StoreReader(WorkPath(second.workPath.root)).record(whole).path == second.out + "/whole")
     }
 
+    @Test(
+        "digests of pieces are those of the task in a base that has moved, and refuse another file",
+        arguments: [true, false])
+    func pieces(isRight: Bool) async throws {
+        let old = try TemporaryFolder()
+        let first = try await Bench(in: old, content: PieceTests.content, settings: Self.named(old))
+        _ = try await first.completed("before") { $0.options.pieces = PieceTests.digests }
+        await first.downloader.close()
+        let new = try moved(old)
+        let content = isRight ? PieceTests.content : PieceTests.wrong(at: PieceTests.offset)
+        let second = try await Bench(in: new, content: content, settings: Self.named(new))
+        let id = try await second.add("f") {
+            $0.options.pieces = PieceTests.digests
+            $0.options.maxAttempts = 1
+        }
+        let end = await second.finished(id)
+        #expect(end?.state == (isRight ? .complete : .error), "\(end?.error as Any)")
+        #expect(FileManager.default.fileExists(atPath: second.workPath.digestsPath(id)))
+        let there = try await second.add("before") { $0.options.pieces = PieceTests.digests }
+        #expect(await second.finished(there)?.state == .complete)
+        await second.downloader.close()
+    }
+
     @Test("died while it ran, and both moved: the live counters and the part file count")
     func died() async throws {
         let (gate, old) = (FakeGate(), try TemporaryFolder())

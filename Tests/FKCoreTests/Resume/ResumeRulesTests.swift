@@ -245,9 +245,13 @@ struct ResumeDecisionTests {
         .answer(
             "plain where it began encoded", part("bytes 100-999/1000"), resumed,
             .init(length: 1000, validator: Validator(etag: tag, coding: "gzip")), gives: .askAgain(.withoutRange)),
-        .refusal(
+        .answer(
             "lengths that contradict each other", part("bytes 100-999/1000", ["Content-Length": "5"]),
-            gives: .protocolViolation),
+            gives: .askAgain(.plainRange)),
+        .answer(
+            "lengths that contradict each other, again", part("bytes 100-999/1000", ["Content-Length": "5"]),
+            plainAgain,
+            gives: .askAgain(.oneStream)),
         .refusal(
             "a bad length in a 206", part("bytes 100-999/1000", ["Content-Length": "x"]), gives: .protocolViolation),
         .refusal(
@@ -307,6 +311,35 @@ struct ResumeDecisionTests {
         guard case .refuse(let error) = decide(row) else { return }
         #expect(error.status == row.head.status)
         #expect(error.isRetryable == [429, 500, 503].contains(row.head.status))
+    }
+
+    @Test("a refused range is asked for in another way, and each request only once", arguments: 400..<600)
+    func refusals(status: Int) {
+        let plain = RangeAsk(start: 100, usesRange: true)
+        for ask in [resumed, plain] {
+            for (isRepeated, isLast) in [(false, false), (true, false), (false, true)] {
+                let again = ResumeRules.again(
+                    afterRefusal: status, of: ask, isRepeated: isRepeated, isLast: isLast)
+                let expected: ResumeRules.Again? =
+                    switch status {
+                    case 412 where ask.ifRange != nil: .plainRange
+                    case 400, 405, 406, 412, 417, 501: .withoutRange
+                    case 403: isRepeated ? .withoutRange : nil
+                    case 500: isRepeated || isLast ? .withoutRange : nil
+                    default: nil
+                    }
+                #expect(again == expected)
+                if let again {
+                    let next = ResumeRules.ask(again: again, after: ask)
+                    #expect(next.ifRange == nil)
+                    if !next.usesRange {
+                        #expect(
+                            ResumeRules.again(afterRefusal: status, of: next, isRepeated: true, isLast: true) == nil)
+                    }
+                }
+            }
+        }
+        #expect(ResumeRules.again(afterRefusal: nil, of: resumed) == nil)
     }
 
     @Test("asks at most three times, whatever the server says", arguments: rows200 + rows206 + rows416)

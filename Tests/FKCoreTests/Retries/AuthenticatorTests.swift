@@ -47,14 +47,16 @@ struct AuthenticatorTests {
         // All slots are free for it while the others wait.
         #expect(await bench.finished(other)?.state == .complete)
         await bench.settle()
-        #expect(bench.transport.requests.count == 61)
+        // Those whose turn came while the token was renewed have sent nothing.
+        let refused = bench.transport.requests.count - 1
+        #expect((1...12).contains(refused), "\(refused) requests with the old token")
         session.gate?.open()
         for id in ids {
             let info = try #require(await bench.finished(id))
             #expect(info.state == .complete && info.attempts == 1)
         }
         #expect(session.renewals.value == 1)
-        #expect(bench.transport.requests.count == 121)
+        #expect(bench.transport.requests.count == 61 + refused)
         #expect(bench.names.count == 61)
     }
 
@@ -74,7 +76,7 @@ struct AuthenticatorTests {
             #expect(error.message.contains("could not be renewed: logged out"))
         }
         // The server is asked nothing more.
-        #expect(session.renewals.value == 1 && bench.transport.requests.count == 2 && bench.names == [])
+        #expect(session.renewals.value == 1 && (1...2).contains(bench.transport.requests.count) && bench.names == [])
     }
 
     @Test("a new token that is refused as well ends the task")
@@ -86,7 +88,7 @@ struct AuthenticatorTests {
         bench.chains.register(authenticator: session)
         let info = try #require(await bench.finished(try await bench.add("a.bin")))
         #expect(info.state == .error && info.error?.status == 401 && info.attempts == 1)
-        #expect(session.renewals.value == 1 && bench.transport.requests.count == 2)
+        #expect(session.renewals.value == 1 && (1...2).contains(bench.transport.requests.count))
     }
 
     @Test("a bearer token is renewed by its middleware alone")
@@ -103,12 +105,13 @@ struct AuthenticatorTests {
     func expiredTokenAtServer() async throws {
         let (server, live) = try await Self.nginx { $0.maxAction = 4 }
         let session = Session(token: Observed("old"), gate: FakeGate())
-        live.downloader.middlewares.register(authenticator: session)
+        live.downloader.middlewares.register(authenticator: session, for: .host("127.0.0.1"))
         var ids: [TaskID] = []
         for number in 1...60 { ids.append(try await live.add("\(server.base)/closed/\(number)")) }
         await session.gate?.reached()
-        // Four slots: it would wait for ever if the others held them.
-        #expect(try await live.fetch("\(server.base)/open").state == .complete)
+        // Four slots: it would wait for ever if the others held them. It is none of the tasks of that host.
+        let open = server.base.replacingOccurrences(of: "127.0.0.1", with: "localhost") + "/open"
+        #expect(try await live.fetch(open).state == .complete)
         session.gate?.open()
         for id in ids {
             let info = try #require(await live.downloader.messager.finished(id))

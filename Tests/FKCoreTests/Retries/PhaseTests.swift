@@ -179,7 +179,7 @@ private actor Stage {
         entry.admit()
         if random.oneIn(8) { entry.demandProof() }
         reporter.observers.add(
-            Observers.AttemptListener(number: 1, target: .id(task.id)) { [log] info in
+            Observers.AttemptListener(number: 1, target: .id(task.id), isAwaiting: false) { [log] info in
                 log.withLock { $0.append(info.phase) }
             }, end: nil)
         self.folder = folder

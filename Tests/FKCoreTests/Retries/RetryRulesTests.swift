@@ -17,6 +17,18 @@ struct RetryRulesTests {
         #expect(error.message == "The server answered 407: the proxy wants a login.")
     }
 
+    @Test("a 202 is waited for if it says how long, and says what it means")
+    func accepted() {
+        func error(_ fields: [HeaderField]) -> DownloadError {
+            RetryRules.error(for: ResponseHead(status: 202, fields: fields, url: "http://h/"), now: Date())
+        }
+        let plain = error([])
+        #expect(plain.message == "The server answered 202: the file is not ready yet. Ask for it again later.")
+        #expect(!RetryRules.isRetryable(plain))
+        let asked = error([HeaderField("Retry-After", "7")])
+        #expect(RetryRules.isRetryable(asked) && asked.retryAfter == .seconds(7))
+    }
+
     @Test(
         "401, 403 and 410 in the middle ask the same address again, once without progress, and count as no attempt",
         arguments: [401, 403, 410, 404, 500], [0, 1])

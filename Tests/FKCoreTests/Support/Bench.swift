@@ -255,8 +255,20 @@ final class Bench: Sendable {
         transport.requests.map { $0.urlRequest.value(forHTTPHeaderField: header) ?? "-" }
     }
 
+    /// Releases the locks of open part files, as the kernel does when a process dies. The engine of this bench lives on.
+    private func releaseParts() {
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? [] {
+            guard let file = Int32(name),
+                let path = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(name)"),
+                path.hasPrefix(folder.path), path.hasSuffix(".fkpart")
+            else { continue }
+            PartLock.release(file)
+        }
+    }
+
     /// Work path and destination as they are at this moment, as a crash would leave them, in a new folder.
     func snapshot() throws -> TemporaryFolder {
+        defer { releaseParts() }
         let copy = try TemporaryFolder()
         for name in ["work", "out"] where FileManager.default.fileExists(atPath: folder.file(name).path) {
             try FileManager.default.copyItem(at: folder.file(name), to: copy.file(name))
@@ -313,4 +325,12 @@ extension Engine {
 /// For the `else` of a guard that takes a case apart.
 func unexpected(_ text: String, sourceLocation: SourceLocation = #_sourceLocation) {
     Issue.record("\(text)", sourceLocation: sourceLocation)
+}
+
+extension PartFile {
+    /// Opens the file with that name, and creates it if it is missing.
+    convenience init(in folder: Folder, name: String) throws {
+        Foundation.close(try folder.open(name, flags: O_RDWR | O_CREAT))
+        try self.init(writing: name, in: folder)
+    }
 }

@@ -15,6 +15,8 @@ final class LiveBench: Sendable {
         configure.retry = RetryPolicy(maxAttempts: 3, baseDelay: .seconds(0.01), jitter: 0)
         configure.distributeSpeed = 1
         configure.transport.proxy = ""
+        // A machine that stands still for a minute would look like a silent server, and cause another request.
+        configure.transport.stallTimeout = .seconds(600)
         settings(&configure)
         engine = try Engine(configure: configure, scope: .all, transport: configure.transportKind.makeTransport())
         downloader = Downloader(engine: engine)
@@ -28,7 +30,7 @@ final class LiveBench: Sendable {
         try builder.setMirrors(mirrors)
         builder.directory = out
         change(&builder.options)
-        return try await builder.prepare(in: downloader)
+        return try await builder.prepare(in: downloader, queued: true)
     }
 
     func fetch(

@@ -12,17 +12,25 @@ struct KnownTaskRulesTests {
         /// A running attempt reads it as it goes.
         var isLive = false
         var isSame = false
+        /// The digest that is left out stays.
+        var isKept = false
+        /// It is refused where the file is not there to compare.
+        var isConflict = false
         var change: @Sendable (inout TaskDescription) -> Void
     }
 
     static let changes: [Change] = [
         .init(testDescription: "nothing", isSame: true) { _ in },
-        .init(testDescription: "all options left out") { $0.options = TaskOptions() },
+        .init(testDescription: "all options left out", isKept: true) { $0.options = TaskOptions() },
         .init(testDescription: "headers") { $0.options.headers = [.init("Authorization", "new")] },
         .init(testDescription: "no header") { $0.options.headers = nil },
         .init(testDescription: "secret headers") { $0.options.secretHeaders = ["x"] },
-        .init(testDescription: "checksum", isLive: true) { $0.options.checksum = otherSum },
-        .init(testDescription: "no checksum", isLive: true) { $0.options.checksum = nil },
+        .init(testDescription: "another checksum", isConflict: true) { $0.options.checksum = otherSum },
+        .init(testDescription: "no checksum", isSame: true, isKept: true) { $0.options.checksum = nil },
+        .init(testDescription: "the checksum taken away", isLive: true) {
+            $0.options.checksum = nil
+            $0.words = .dropsDigests
+        },
         .init(testDescription: "size") { $0.options.maxSize = 2_000 },
         .init(testDescription: "connections", isLive: true) { $0.options.connections = .fixed(7) },
         .init(testDescription: "rate", isLive: true) { $0.options.rateLimit = 7 },
@@ -66,40 +74,70 @@ struct KnownTaskRulesTests {
         return asked
     }
 
-    @Test("the whole set replaces the former in every state, and says what follows", arguments: changes)
+    /// What is stored for the request.
+    private func stored(_ asked: TaskDescription, _ change: Change) -> TaskDescription {
+        var task = asked
+        task.words = []
+        if change.isKept { task.options.checksum = Self.sum }
+        return task
+    }
+
+    @Test("the orders replace the former ones in every state, facts stay, and it says what follows", arguments: changes)
     func states(_ change: Change) throws {
         let asked = asked(change)
         for state in DownloadState.allCases where ![.complete, .unknown].contains(state) {
             for file in KnownTaskRules.File.allCases {
+                if change.isConflict {
+                    let error = #expect(throws: DownloadError.self) { try decide(asked, in: state, file) }
+                    #expect(error?.code == .checksumMismatch)
+                    continue
+                }
                 let (task, effect) = try decide(asked, in: state, file)
-                #expect(task == asked)
+                #expect(task == stored(asked, change))
                 switch state {
                 case .idle: #expect(effect == (change.isSame ? .nothing : .requeue))
                 case .action: #expect(effect == (change.isSame ? .nothing : change.isLive ? .adjust : .restart))
                 default: #expect(effect == .queue)
                 }
+                var loading = asked
+                loading.words.insert(.keepsState)
+                let loaded = try decide(loading, in: state, file)
+                #expect(loaded.task == task)
+                #expect(loaded.effect == (state == .idle || state == .action ? effect : .nothing))
             }
         }
     }
 
     @Test(
-        "a finished file is compared where a checksum is given, and fetched where it is not the task's",
+        "a finished file is compared where a proof is given, and fetched where it is not the task's",
         arguments: changes)
     func complete(_ change: Change) throws {
         let asked = asked(change)
         for file in KnownTaskRules.File.allCases {
-            let (task, effect) = try decide(asked, in: .complete, file)
             let counts = file == .own || file == .foreign && asked.options.existing == .skip
+            if !counts, change.isConflict {
+                #expect(throws: DownloadError.self) { try decide(asked, in: .complete, file) }
+                continue
+            }
+            let (task, effect) = try decide(asked, in: .complete, file)
+            #expect(task == stored(asked, change))
             if !counts {
-                #expect(effect == .fetchAgain && task == asked)
-            } else if asked.options.checksum != nil {
-                #expect(effect == .compare && task == asked)
+                #expect(effect == .fetchAgain)
+                var loading = asked
+                loading.words.insert(.keepsState)
+                #expect(try decide(loading, in: .complete, file).effect == .nothing)
             } else {
-                var stored = asked
-                if file == .own { stored.options.checksum = Self.sum }
-                #expect(effect == .nothing && task == stored)
+                #expect(effect == (asked.options.checksum != nil ? .compare : .nothing))
             }
         }
+    }
+
+    @Test("digests of pieces alone are compared with a finished file too") func pieces() throws {
+        var asked = Self.known
+        asked.options.checksum = nil
+        asked.options.pieces = PieceDigests(.sha256, length: 500, bytes: [UInt8](repeating: 7, count: 64))
+        let (task, effect) = try decide(asked, in: .complete, .own)
+        #expect(effect == .compare && task.options.pieces == asked.options.pieces && task.options.checksum == Self.sum)
     }
 
     @Test("a name that is no part of the identity cannot change, in no state", arguments: DownloadState.allCases)

@@ -124,11 +124,14 @@ struct ParityTests {
         #expect(await messager.filePath("http://h.example/good") == "\(bench.out)/good")
         #expect(await messager.state("http://h.example/bad") == .error)
         #expect(await messager.error("http://h.example/bad")?.status == 404)
-        #expect(await messager.filePath("http://h.example/bad") == nil)
+        // Nothing is there, and yet it is said where the file would be.
+        #expect(await messager.filePath("http://h.example/bad") == "\(bench.out)/bad")
+        #expect(await messager.info("http://h.example/bad")?.fileURL == nil)
+        #expect(await messager.filePath("http://h.example/none") == nil)
         #expect(await messager.state("http://h.example/none") == .unknown)
     }
 
-    @Test("where the system does not tell networks apart, their settings change nothing")
+    @Test("where the system does not tell networks apart, other settings than the usual ones are refused")
     func networks() async throws {
         var networks = Networks()
         #expect(networks.allowsCellular && networks.allowsConstrained && networks.allowsExpensive)
@@ -139,17 +142,30 @@ struct ParityTests {
             let configuration = URLSessionLine.configuration(networks)
             #expect(!configuration.allowsCellularAccess && configuration.networkServiceType == .background)
         #endif
-        let server = try FaultServer()
-        server.route("/a") { _ in .ok(Self.content) }
         let folder = try TemporaryFolder()
-        let downloader = try Downloader(
-            Configure(workPath: folder.file("work")), transport: URLSessionTransport(networks: networks))
-        downloader.activateQueue()
-        let id = try await Builder(server.url("/a")).prepare(in: downloader)
-        let info = try #require(await downloader.messager.finished(id))
-        #expect(info.state == .complete, "\(String(describing: info.error))")
-        #expect(try Data(contentsOf: URL(fileURLWithPath: info.path ?? "")) == Data(Self.content))
+        var configure = Configure(workPath: folder.file("work"))
+        configure.networks = networks
+        let error = #expect(throws: DownloadError.self) { try Downloader(configure) }
+        #expect(error?.code == .invalidArgument && error?.message.contains("networks") == true)
+        configure.networks = Networks()
+        let downloader = try Downloader(configure)
+        configure.networks = networks
+        #expect(await Self.isRefused(configure, by: downloader))
+        #if !canImport(Darwin)
+            configure.networks = Networks()
+            configure.background = BackgroundSession(identifier: "test")
+            #expect(await Self.isRefused(configure, by: downloader))
+        #endif
         await downloader.close()
+    }
+
+    private static func isRefused(_ configure: Configure, by downloader: Downloader) async -> Bool {
+        do throws(DownloadError) {
+            try await downloader.update(configure)
+            return false
+        } catch {
+            return error.code == .invalidArgument
+        }
     }
 
     @Test("trashing all leaves no task, no file and no info file")

@@ -42,6 +42,48 @@ struct ToggleTests {
         #expect(third[0].note == "is complete already: nothing to resume")
     }
 
+    @Test("one call adds, pauses, resumes, and reports a complete file; a file that is gone is fetched again")
+    func orAdd() async throws {
+        let gate = FakeGate()
+        let bench = try await Bench { request, number in
+            .file(Self.content, to: request, gate: number == 1 ? gate : nil, pauseAt: 10)
+        }
+        var builder = try Builder("http://h.example/a")
+        builder.directory = bench.out
+        let id = builder.id
+        func press() async throws -> (states: [DownloadState], ends: [String?]) {
+            let (states, ends) = (Observed<[DownloadState]>([]), Observed<[String?]>([]))
+            let registration = try await bench.messager.toggle(
+                orAdd: builder, stateChanged: { state in states.update { $0.append(state) } },
+                completion: { end in ends.update { $0.append(try? end.get().path) } })
+            if bench.transport.requests.count == 1, await bench.state(id) == .action { await gate.reached() }
+            await bench.settle()
+            if await bench.state(id) != .suspend, gate.arrivals == 0 || bench.transport.requests.count > 1 {
+                _ = await bench.finished(id)
+            }
+            await bench.messager.waitForReports()
+            registration.cancel()
+            return (states.value, ends.value)
+        }
+        builder.priority = 4
+        let first = try await press()
+        #expect(first.states.last == .action && first.ends.isEmpty)
+        builder.priority = 0
+        let second = try await press()
+        #expect(second.states == [.suspend] && second.ends.isEmpty)
+        #expect(try bench.stored(id).task.priority == 4)
+        let third = try await press()
+        #expect(third.states.last == .complete && third.ends == ["\(bench.out)/a"])
+        let count = bench.transport.requests.count
+        let fourth = try await press()
+        #expect(fourth.states == [.complete] && fourth.ends == ["\(bench.out)/a"])
+        #expect(bench.transport.requests.count == count)
+        try FileManager.default.removeItem(atPath: bench.out + "/a")
+        let fifth = try await press()
+        #expect(fifth.states.last == .complete && fifth.ends.last == "\(bench.out)/a")
+        #expect(bench.transport.requests.count == count + 1 && bench.names == ["a"])
+    }
+
     @Test("cancelled and failed tasks are queued again, also through a request; an unknown one is not found")
     func again() async throws {
         let bench = try await Bench { request, number in number == 1 ? .status(404) : .file(Self.content, to: request) }

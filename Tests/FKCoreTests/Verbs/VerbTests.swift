@@ -207,10 +207,21 @@ struct VerbTests {
         for index in 0..<20 { try await bench.add("f\(index)") }
         await gate.reached()
         await bench.transport.started(2)
-        let results = try await bench.engine.apply(verb, to: .all)
-        #expect(results.count == 20 && results.allSatisfy(\.applied))
+        let results =
+            switch verb {
+            case .suspend: try await bench.control.suspendAll()
+            case .cancel: try await bench.control.cancelAll()
+            default: try await bench.control.trash(.all)
+            }
+        let after: DownloadState = verb == .suspend ? .suspend : verb == .cancel ? .cancel : .unknown
+        #expect(results.count == 20 && results.allSatisfy { $0.applied && $0.after == after })
         #expect(bench.transport.requests.count == 2)
         #expect(await bench.engine.taskCounts.running == 0)
+        // A suspended task keeps its bytes, and no other does.
+        let infos = await bench.messager.all()
+        #expect(infos.count == (verb == .trash ? 0 : 20) && infos.allSatisfy { $0.state == after })
+        #expect(infos.map(\.count.received).reduce(0, +) == (verb == .suspend ? 20 : 0))
+        #expect(bench.names.count == (verb == .suspend ? 2 : 0))
     }
 
     @Test("a verb for a task nobody knows is .notFound; a URL that is none is .invalidURL")

@@ -54,4 +54,35 @@ import Testing
         #expect(events.last?.text("event") == "summary")
         #expect(events.last?.number("complete") == 1 && events.last?.number("error") == 1)
     }
+
+    @Test(
+        "publish: refused until every member is complete, then the files appear together; a killed one leaves nothing")
+    func publish() async throws {
+        try await sandbox.done("barrel", "create", "set", url(0), url(1), "-d", "got")
+        let early = try await sandbox.fk("barrel", "publish", "set", "pub/model")
+        #expect(
+            early.status == 1 && early.errors.contains("2 of 2 members") && early.errors.contains("fk barrel run set"))
+        try await sandbox.done("barrel", "run", "set")
+        let first = try await sandbox.json("barrel", "publish", "set", "pub/model")
+        #expect(first["changed"] as? Bool == true && first.number("files") == 2)
+        for index in 0...1 { #expect(try sandbox.bytes("pub/model/\(index)") == bodies[index]) }
+        #expect(try await sandbox.done("barrel", "publish", "set", "pub/model").output.contains("already"))
+        try await sandbox.done("barrel", "add", "set", url(2))
+        try await sandbox.done("barrel", "run", "set")
+        // What a killed publish has left goes with the next one.
+        let folder = "\(sandbox.files)/pub"
+        let record = try String(contentsOfFile: "\(sandbox.workPath)/sets/set.set", encoding: .utf8)
+        let token = try #require(record.split(separator: "\"").drop { $0 != "token" }.dropFirst(2).first)
+        try FileManager.default.createDirectory(
+            atPath: "\(folder)/.\(token).1.fkset/inner", withIntermediateDirectories: true)
+        let pending = record.replacingOccurrences(of: "\"pending\":[]", with: "\"pending\":[\"\(folder)/model\"]")
+        try #require(pending != record)
+        try Data(pending.utf8).write(to: URL(fileURLWithPath: "\(sandbox.workPath)/sets/set.set"))
+        chmod("\(sandbox.workPath)/sets/set.set", 0o600)
+        let second = try await sandbox.json("barrel", "publish", "set", "pub/model", "--durability", "power")
+        #expect(second.number("reused") == 2 && second.text("version") != first.text("version"))
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["model"])
+        let refused = try await sandbox.fk("barrel", "publish", "set", "got")
+        #expect(refused.status == 1 && refused.errors.contains("choose another folder"))
+    }
 }

@@ -57,6 +57,18 @@ import Testing
         }
     }
 
+    @Test("a file that is gone is missing, and is fetched again") func lost() async throws {
+        for name in ["f7", "f4100"] { try FileManager.default.removeItem(atPath: "\(sandbox.files)/\(name)") }
+        let missing = try await sandbox.fk("barrel", "missing", "all")
+        #expect(
+            missing.status == 1 && missing.output.split(separator: "\n").count == 2, "\(missing.output.suffix(200))")
+        let before = requests
+        try await sandbox.done("barrel", "run", "all")
+        #expect(requests == before + 2)
+        for name in ["f7", "f4100"] { #expect(try sandbox.bytes(name) == [1, 2, 3]) }
+        try await sandbox.done("barrel", "missing", "all")
+    }
+
     @Test("nothing has changed: no record is read, and every file is reported all the same") func work() async throws {
         let result = try await runTwice()
         #expect(result.status == 0 && result.output.split(separator: "\n").count == Self.count)

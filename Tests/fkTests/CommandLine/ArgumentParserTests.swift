@@ -79,7 +79,8 @@ import Testing
             (["barrel", "creat", "x"], "Did you mean 'create'?"), (["susp"], "Did you mean 'suspend'?"),
             (["get", "--limit-rat=1", "http://a"], "Did you mean '--limit-rate'?"),
             (["get", "--no-progres", "http://a"], "Did you mean '--no-progress'?"),
-            (["get", "-D", "x", "http://a"], "Did you mean '-d'?"), (["http://a/b"], "Did you mean 'fk get <url>'?"),
+            (["get", "--dry-rn", "x", "http://a"], "is not an option of fk get."),
+            (["http://a/b"], "Did you mean 'fk get <url>'?"),
             (["list", "-json"], "'-j' is not an option of fk list"),
         ])
     func suggestions(words: [String], expected: String) {

@@ -90,12 +90,14 @@ import Testing
         let id = try #require(sandbox.reader.records().first).id
         let got = try bash([
             "fk vers\t\n", "fk forg\t --st\t fai\t\n", "fk rm --state=com\t\n", "fk info \(id.hex.prefix(6))\t\n",
-            "fk why \t\n", "fk why big\t\n", "fk get --colo\talw\t\n",
+            "fk why \t\n", "fk why big\t\n", "fk get --colo\talw\t\n", "fk resume big\t\n",
+            "fk suspend big\tbig\t\n",
         ])
         #expect(
             got == [
                 "<vers>", "<forget><--state><failed>", "<rm><--state=complete>", "<info><\(id.short)>",
                 "<why><big file.iso>", "<why><big file.iso>", "<get><--color><always>",
+                "<resume><big>", "<suspend><big file.iso><big>",
             ])
     }
 
@@ -107,6 +109,14 @@ import Testing
         let id = try #require(sandbox.reader.records().first).id
         #expect(try await sandbox.fk("completions", "tasks").output == "a.bin\twaiting \(id.short)\n")
         #expect(try await sandbox.fk("completions", "ids").output == "\(id.short)\twaiting a.bin\n")
+        for (verb, isOffered) in [
+            ("suspend", true), ("cancel", true), ("resume", false), ("retry", false), ("verify", false),
+            ("forget", true),
+            ("why", true),
+        ] {
+            let words = try await sandbox.fk("completions", "tasks", verb).output
+            #expect(words == (isOffered ? "a.bin\twaiting \(id.short)\n" : ""), "\(verb)")
+        }
         let none = try await sandbox.fk("completions", "barrels", "--work-path", "nowhere")
         #expect(none.status == 0 && none.output == "" && none.errors == "")
     }

@@ -32,6 +32,44 @@ final class HostCommandTests: ServedSuite {
         #expect(try await sandbox.fk("config", "host", "export.arxiv.org", "--remove").status == 4)
     }
 
+    @Test("config host takes a mirror and statuses, which why names") func mirror() async throws {
+        server.route("/m/f.bin") { _ in .ok(Bytes.pattern(count: 1_000)) }
+        let base = "\(server.base)/m"
+        try await sandbox.done(
+            "config", "host", "localhost", "--mirror", base + "/", "--retry-status", "404", "--retry-status", "403")
+        #expect(
+            try await sandbox.done("config", "host").output
+                == "localhost --mirror \(base) --retry-status 403 --retry-status 404\n")
+        // Nothing listens at this port.
+        try await sandbox.done("get", "--user", "me:pw", "http://localhost:1/f.bin?token=x&v=1")
+        #expect(server.requests.map(\.path) == ["/m/f.bin?v=1"] || server.requests.map(\.path) == ["/m/f.bin"])
+        #expect(server.requests[0]["Authorization"] == nil)
+        let why = try await sandbox.done("why", "f.bin")
+        #expect(
+            why.output.contains("requests to localhost:1 go to \(base), by the policy of localhost"), "\(why.output)")
+        try await sandbox.done("config", "host", "127.0.0.1", "--retry-status", "404")
+        server.route("/gone") { _ in .status(404) }
+        #expect(try await sandbox.fk("get", "--retry", "1", server.url("/gone")).status == 1)
+        #expect(server.requests("/gone").count == 2)
+        #expect(
+            try await sandbox.done("why", "gone").output.contains("the policy of 127.0.0.1 says that 404 is retried"))
+        try await sandbox.done("config", "host", "localhost", "--mirror", "none", "--retry-status", "0")
+        #expect(try await sandbox.done("config", "host").output == "127.0.0.1 --retry-status 404\n")
+        for words in [
+            ["--mirror", "x"], ["--retry-status", "200"], ["--retry-status", "0", "--retry-status", "404"],
+        ] {
+            #expect(try await sandbox.fk(["config", "host", "h.example"] + words).status == 2, "\(words)")
+        }
+    }
+
+    @Test("lists are fetched from the mirror of their host") func mirroredList() async throws {
+        server.route("/m/list.txt") { _ in .ok(Array("http://localhost:1/d/x\n".utf8)) }
+        try await sandbox.done("config", "host", "localhost", "--mirror", "\(server.base)/m")
+        try await sandbox.done("barrel", "import", "set", "http://localhost:1/list.txt", "-d", ".")
+        #expect(server.requests.map(\.path) == ["/m/list.txt"])
+        #expect(try await sandbox.done("list").output.contains("x"))
+    }
+
     @Test("requests of one command, of the next and of one beside it share a host's turns; why names the policy")
     func shared() async throws {
         try await sandbox.done("config", "host", "127.0.0.1", "--rate", "1/h", "--contact", "me@lab.example")

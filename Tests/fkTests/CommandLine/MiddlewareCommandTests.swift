@@ -129,4 +129,30 @@ struct MiddlewareCommandTests {
         try FileManager.default.removeItem(atPath: path)
         try await sandbox.done("middleware", "list")
     }
+
+    @Test("programs of a copied work path do not start unasked: their tasks fail until they are trusted or added again")
+    func copied() async throws {
+        let server = try FaultServer()
+        server.route("/a") { _ in .ok([1]) }
+        let words = ["--stage", "response", "--name", "mark", "--", "touch", "\(sandbox.files)/ran"]
+        #expect(try await sandbox.fk(["middleware", "add"] + words).status == 0)
+        let copy = "\(sandbox.workPath)-copy"
+        try Program.run("cp", ["-a", sandbox.workPath, copy], in: URL(fileURLWithPath: sandbox.files))
+        defer { try? FileManager.default.removeItem(atPath: copy) }
+        func fk(_ words: String...) async throws -> FKProgram.Output {
+            try await sandbox.fk(words + ["--work-path", copy])
+        }
+        let failed = try await fk("get", server.url("/a"))
+        #expect(failed.status == 1 && failed.errors.contains("fk middleware trust"), "\(failed.errors)")
+        #expect(server.requests.isEmpty && !FileManager.default.fileExists(atPath: "\(sandbox.files)/ran"))
+        let list = try await fk("middleware", "list")
+        #expect(
+            list.errors.contains("mark is not run") && list.errors.contains("fk middleware trust"), "\(list.errors)")
+        #expect(try await fk("middleware", "list", "--json").output.contains("\"trusted\": false"))
+        #expect(try await fk("middleware", "trust").output == "may run now: mark\n")
+        #expect(try await fk("middleware", "list", "--json").output.contains("\"trusted\": true"))
+        #expect(try await fk("get", server.url("/a")).status == 0)
+        #expect(FileManager.default.fileExists(atPath: "\(sandbox.files)/ran"))
+        #expect(try await sandbox.json("middleware", "list").array.first?["trusted"] as? Bool == true)
+    }
 }

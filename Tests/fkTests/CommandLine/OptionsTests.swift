@@ -210,6 +210,18 @@ import Testing
         #expect(message("get", "-i", "/nowhere/list").contains("/nowhere/list: No such file"))
     }
 
+    @Test("Settings that many processes change at once are all kept") func settingsAtOnce() throws {
+        let folder = try TemporaryFolder()
+        DispatchQueue.concurrentPerform(iterations: 24) { number in
+            do {
+                _ = try Settings.change(workPath: folder.path) { $0.bases["b\(number)"] = "/b/\(number)" }
+            } catch {
+                Issue.record(error)
+            }
+        }
+        #expect(try Settings.read(workPath: folder.path).bases.count == 24)
+    }
+
     @Test("Saved settings stand in for options that were not given") func settings() throws {
         let folder = try TemporaryFolder()
         var settings = Settings()

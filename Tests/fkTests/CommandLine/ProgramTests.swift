@@ -77,15 +77,24 @@ import Testing
         func fk(_ words: String...) async throws -> FKProgram.Output {
             try await FKProgram.run(words + ["--work-path", work], folder: folder.path)
         }
-        #expect(try await fk("config", "show").output.isEmpty)
+        let defaults = try await fk("config", "show").output
+        #expect(defaults.contains("jobs = 3 (default)\n") && defaults.contains("connections = auto (default)\n"))
+        #expect(try await fk("config", "get", "jobs").output == "3\n")
         #expect(!FileManager.default.fileExists(atPath: work))
         #expect(try await fk("config", "set", "jobs", "8").status == 0)
         #expect(try await fk("config", "set", "proxy", "http://u:secret@p").status == 0)
         #expect(try await fk("config", "set", "directory", "sub").status == 0)
-        #expect(
-            try await fk("config", "show").output
-                == "jobs = 8\ndirectory = \(folder.path)/sub\nproxy = http://***@p\n")
-        #expect(try await fk("config", "set", "jobs", "").status == 0)
+        let shown = try await fk("config", "show").output
+        for line in [
+            "jobs = 8 (default: 3)", "directory = \(folder.path)/sub (", "proxy = http://***@p (",
+            "retry = 4 (default)",
+        ] {
+            #expect(shown.contains(line), "\(shown)")
+        }
+        #expect(try await fk("config", "get", "jobs").output == "8\n")
+        #expect(try await fk("config", "unset", "jobs").status == 0)
+        #expect(try await fk("config", "get", "jobs").output == "3\n")
+        #expect(try await fk("config", "get", "nothing").status == 2)
         let json =
             try await JSONSerialization.jsonObject(with: Data(fk("config", "show", "--json").output.utf8))
             as? [String: Any]

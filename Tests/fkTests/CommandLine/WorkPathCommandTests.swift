@@ -29,6 +29,20 @@ final class WorkPathCommandTests: ServedSuite {
         #expect(try String(contentsOfFile: sandbox.workPath, encoding: .utf8) == "mine")
     }
 
+    @Test("A FIFO in place of the settings is an error with its name, and is not waited for")
+    func settingsFIFO() async throws {
+        let path = sandbox.workPath + "/config"
+        try await sandbox.done("config", "set", "jobs", "2")
+        try FileManager.default.removeItem(atPath: path)
+        #expect(mkfifo(path, 0o600) == 0)
+        for words in [["config", "show"], ["config", "set", "jobs", "3"], ["get", server.url("/a")]] {
+            let result = try await sandbox.fk(words)
+            #expect(result.status != 0 && result.errors.contains(path), "\(words): \(result.errors)")
+            #expect(!result.errors.contains("Error Domain="))
+        }
+        #expect(server.requests.isEmpty)
+    }
+
     @Test("fk info says whether a finished file is on the disk itself, and what becomes of one that is not")
     func synced() async throws {
         func fk(boot: String, _ words: String...) async throws -> String {

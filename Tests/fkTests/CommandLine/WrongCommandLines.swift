@@ -39,7 +39,7 @@ enum WrongCommandLines {
         Row("barrel", 2, "'fk barrel' needs one of: create, add"),
         Row("barrel shwo x", 2, "'shwo'", "Did you mean 'show'?"),
         Row("barrel rm x", 2, "'rm'", "'forget' or 'remove'"),
-        Row("config", 2, "'fk config' needs one of: show, set, path"),
+        Row("config", 2, "'fk config' needs one of: show, get, set, unset, path"),
         Row(words: [""], 2, "'' is not a command"),
         Row(words: ["\u{1b}[31m"], 2, "'\\e[31m' is not a command"),
         Row("help nosuch", 2, "There is no command 'nosuch'"),
@@ -65,7 +65,8 @@ enum WrongCommandLines {
 
     private static let options: [Row] = [
         Row("get --jbs 2 \(file)", 2, "'--jbs'", "Did you mean '--jobs'?"),
-        Row("get -D x \(file)", 2, "'-D'", "Did you mean '-d'?"),
+        Row("get -D x \(file)", 2, "'-D'", "fk has none"),
+        Row("get -Y x \(file)", 2, "'-Y'", "--timeout S"),
         Row("get \(file) -d", 2, "Option -d needs a value: -d DIR"),
         Row("get -d --json \(file)", 2, "Option -d needs a value, but option --json follows"),
         Row(words: ["get", "-d", "", file], 2, "-d: the folder's name is empty"),

@@ -123,7 +123,8 @@ import Testing
             server.serve("/a", [1, 2, 3])
             let go = "\(sandbox.files)/go"
             try await sandbox.fk(
-                "middleware", "add", "--stage", "response", "--name", "scan", "--", "/bin/sh", "-c",
+                "middleware", "add", "--stage", "response", "--name", "scan", "--time-limit", "300", "--", "/bin/sh",
+                "-c",
                 "while [ ! -e \(go) ]; do sleep 0.1; done")
             let get = try sandbox.start("get", server.url("/a"))
             #expect(try await sandbox.record(server.url("/a")) { $0.state == .action } != nil)

@@ -42,6 +42,31 @@ import Testing
         #expect(server.requests.count == 2)
     }
 
+    @Test("fk info and fk list tell name, format, type and percentage of a file, complete or not")
+    func record() async throws {
+        let body = a
+        server.route("/x") { request in
+            let headers: KeyValuePairs = [
+                "Content-Type": "Application/Zip; a=b", "Content-Disposition": "attachment; filename=\"One two.ZIP\"",
+            ]
+            let whole = FaultResponse.ok(body, headers: headers)
+            return request.index == 0 ? whole.cut(at: body.count * 2 / 3) : whole
+        }
+        func fields(_ document: [String: Any]?) -> [String] {
+            ["name", "format", "mimeType", "percentage"].map { name in document?[name].map { "\($0)" } ?? "-" }
+        }
+        for (status, percentage) in [(1, "66"), (0, "100")] as [(Int32, String)] {
+            #expect(try await sandbox.fk("get", "--retry", "0", server.url("/x")).status == status)
+            let expected = ["One two.ZIP", "zip", "application/zip", percentage]
+            let info = try await sandbox.done("info", "--json", server.url("/x")).output
+            #expect(fields(try JSONSerialization.jsonObject(with: Data(info.utf8)) as? [String: Any]) == expected)
+            let list = try await sandbox.done("list", "--json").output
+            #expect(
+                fields((try JSONSerialization.jsonObject(with: Data(list.utf8)) as? [[String: Any]])?.first) == expected
+            )
+        }
+    }
+
     @Test("503 is tried again as often as --retry says", arguments: [(3, 0), (1, 1)])
     func retry(retries: Int, status: Int32) async throws {
         let body = a
@@ -63,7 +88,7 @@ import Testing
         }
         let result = try await sandbox.fk("get", server.url("/gone"), server.url("/a.bin"))
         #expect(result.status == 1)
-        #expect(result.errors.contains("404") && result.errors.contains("(No such thing here)"))
+        #expect(result.errors.contains("404") && result.errors.contains("The server says: \"No such thing here\""))
         #expect(result.errors.contains("1 of 2 complete, 1 failed"))
         #expect(try sandbox.names() == ["a.bin"])
         let info = try await sandbox.json("info", server.url("/gone"))

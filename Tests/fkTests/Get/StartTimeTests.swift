@@ -89,21 +89,6 @@ final class StartTests: ServedSuite {
         #expect(result.status == 3)
     }
 
-    @Test("--detach passes on each option of the downloader: read again, the words are the same") func passedOn() throws
-    {
-        let context = CommandContext(environment: [:], workingDirectory: "/")
-        let words = [
-            "--jobs", "5", "--connections", "auto", "--limit-rate", "1000", "--min-free", "2000", "--parts-folder",
-            "/p",
-            "--durability", "power", "--transport", "curl",
-        ]
-        guard case .command(_, let arguments) = try CommandTable.parser.parse(["run"] + words) else {
-            Issue.record("not a command")
-            return
-        }
-        #expect(try RunOptions(arguments, context).words == words)
-    }
-
     @Test("--detach leaves the waiting to the background process") func detached() async throws {
         try await sandbox.done("get", "--detach", server.url("/a"), "--at", "+1s", "--log", "log")
         #expect(try await sandbox.record(server.url("/a")) { $0.state == .complete } != nil)

@@ -45,7 +45,7 @@ import Testing
         server.route("/gone") { _ in .status(404) }
         let urls = (0..<5).map { server.url("/f\($0)") } + [server.url("/gone")]
         let result = try await sandbox.fk(["get", "--retry", "0"] + urls)
-        #expect(result.errors.hasSuffix("Try them again with:\nfk retry --run\n"), "\(result.errors)")
+        #expect(result.errors.hasSuffix("Try them again with:\nfk retry --run r1\n"), "\(result.errors)")
         isThere.update { $0 = true }
         let again = try await sandbox.fk("retry", "--run")
         #expect(again.status == 0 && again.errors.contains("5 of 5 complete"), "\(again.errors)")
@@ -53,6 +53,49 @@ import Testing
         let nothing = try await sandbox.fk("retry", "--run")
         #expect(nothing.status == 0 && nothing.errors == "Nothing to retry: no failed task may pass by itself.\n")
         #expect(try await sandbox.fk("retry").status == 2)
+    }
+
+    @Test("retry, forget and resume of a run touch the tasks of that run alone")
+    func runs() async throws {
+        let isThere = Observed(false)
+        server.routeOthers { [body] _ in isThere.value ? .ok(body) : .status(503) }
+        server.route("/gone") { _ in .status(404) }
+        let first = try await sandbox.fk("get", "--retry", "0", server.url("/one"), server.url("/gone"))
+        #expect(first.errors.hasSuffix("Try it again with:\nfk retry --run r1\n"), "\(first.errors)")
+        let second = try await sandbox.fk("get", "-q", "--retry", "0", server.url("/two"))
+        #expect(second.status == 1)
+        isThere.update { $0 = true }
+        let again = try await sandbox.fk("retry", "--run", "r1")
+        #expect(again.status == 0 && again.errors.contains("1 of 1 complete"), "\(again.errors)")
+        #expect(server.requests("/two").count == 1 && server.requests("/gone").count == 1)
+        let nothing = try await sandbox.fk("retry", "--run", "r1")
+        #expect(nothing.errors == "Nothing to retry: no failed task of run r1 may pass by itself.\n")
+        let forgotten = try await sandbox.fk("forget", "--run", "r1")
+        #expect(forgotten.output.contains("/gone") && !forgotten.output.contains("/two"), "\(forgotten.output)")
+        #expect(sandbox.exists("one"))
+        let resumed = try await sandbox.fk("resume", "--run=last")
+        #expect(resumed.status == 0 && resumed.errors == "Nothing to do: no task of the last run is suspended.\n")
+        let last = try await sandbox.fk("retry", "--run", "last")
+        #expect(last.status == 0 && sandbox.exists("two"))
+        for words in [["forget", "--run"], ["resume", "--run", "r1", "--all"], ["forget", "--run=x"]] {
+            #expect(try await sandbox.fk(words).status == 2, "\(words)")
+        }
+        let unknown = try await sandbox.fk("retry", "--run", "r7")
+        #expect(unknown.status == 1 && unknown.errors == "fk: There is no run r7. Kept are: r1, r2.\n")
+    }
+
+    @Test("The newest 20 runs are kept, and a name is no beginning of an id") func runBook() throws {
+        let workPath = WorkPath(sandbox.folder.path + "/book")
+        try workPath.open(create: true)
+        let book = RunBook(workPath)
+        #expect(book.keep([], suspended: []) == nil)
+        let ids = (0..<2).map { TaskID(url: "http://h/\($0)") }
+        for number in 1...23 { #expect(book.keep([ids[0]], suspended: [ids[1]]) == .number(number)) }
+        #expect(try FileIO.names(in: workPath.runsFolder).count == RunBook.limit)
+        #expect(try book.ids(of: .number(4)) == ids && book.ids(of: .last) == ids)
+        #expect(throws: CommandFailure.self) { try book.ids(of: .number(3)) }
+        #expect(RunName("r12") == .number(12) && RunName("last") == .last)
+        for word in ["", "r", "r0", "12", "abcdef12", "r1x", "R1", "r1234567890"] { #expect(RunName(word) == nil) }
     }
 
     @Test("Many failures are grouped by host and reason") func manyFailures() async throws {

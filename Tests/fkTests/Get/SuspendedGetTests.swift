@@ -86,7 +86,8 @@ import Testing
         }
         #expect(output.status == (isInterrupted ? 130 : 1), "\(output.raw)")
         #expect(output.raw.contains(Self.pause) == isInterrupted)
-        #expect(output.raw.contains("resume with: fk resume --all, then fk run") == isInterrupted)
+        #expect(
+            output.raw.contains("resume with: fk resume --run r1, then fk run") == isInterrupted, "\(output.raw)")
         #expect(try await sandbox.record(url("a"))?.received == 500_000)
     }
 

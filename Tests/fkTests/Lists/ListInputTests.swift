@@ -60,7 +60,7 @@ import Testing
     @Test(
         "Faults name the source, the line and the reason",
         arguments: [
-            ("http://h/a\nnonsense\n", "list:2: 'nonsense' has no scheme"),
+            ("http://h/a\nnonsense\n", "list:2: 'nonsense' is no URL: it has no scheme"),
             ("http:/h/a\n", "list:1: 'http:/h/a' does not begin with http://"),
             ("ftp://h/a", "list:1: 'ftp://h/a': scheme 'ftp'"),
             ("http://h/a\thttp:///x", "list:1: 'http:///x' has no host"),

@@ -140,6 +140,22 @@ import Testing
         try await sandbox.done("get", server.url("/sub/d.bin"), url, "-d", "two", "--checksum", "@SUMS")
     }
 
+    @Test("a file of the same name in another folder is no twin: the folders of the URL decide") func sameNames()
+        async throws
+    {
+        try sandbox.put("\(Bytes.sha256(bodies[0]))  a.bin\n\(Bytes.sha256(bodies[1]))  sub/a.bin\n", "SUMS")
+        server.route("/sub/a.bin") { [bodies] _ in .ok(bodies[1]) }
+        server.route("/other/a.bin") { [bodies] _ in .ok(bodies[1]) }
+        try await sandbox.done("get", server.url("/a.bin"), "-d", "one", "--checksum", "@SUMS", "--retry", "0")
+        try await sandbox.done("get", server.url("/sub/a.bin"), "-d", "two", "--checksum", "@SUMS", "--retry", "0")
+        let other = try await sandbox.fk(
+            "get", server.url("/other/a.bin"), "-d", "three", "--checksum", "@SUMS", "--retry", "0")
+        #expect(other.status == 1 && !sandbox.exists("three/a.bin"), "\(other)")
+        try sandbox.put("\(Bytes.sha256(bodies[0]))  x/a.bin\n\(Bytes.sha256(bodies[1]))  y/a.bin\n", "SUMS")
+        let several = try await sandbox.fk("get", server.url("/a.bin"), "-d", "four", "--checksum", "@SUMS")
+        #expect(several.status == 2 && several.errors.contains("several files named 'a.bin'"), "\(several)")
+    }
+
     @Test("--checksum auto takes the first list beside the file that has its name, and says which") func digestsBeside()
         async throws
     {

@@ -30,8 +30,12 @@ import Testing
                   "id": "\(record.id.hex)",
                   "url": "\(URLMasking.mask(record.task.url))",
                   "state": "idle",
+                  "name": "1",
+                  "format": "",
+                  "mimeType": null,
                   "received": 0,
                   "expected": null,
+                  "percentage": null,
                   "path": null,
                   "synced": null,
                   "attempts": 0,
@@ -55,6 +59,20 @@ import Testing
 
                 """)
         #expect(!shown.contains("secret"))
+    }
+
+    @Test("A task tells name, format, type and percentage, as far as they are known; an export does not")
+    func recordFields() throws {
+        var record = record()
+        func fields(_ record: TaskRecord, isExport: Bool = false) throws -> [String] {
+            let bytes = TaskDocument.json(record, isExport: isExport)
+            let value = try #require(try JSONSerialization.jsonObject(with: Data(bytes)) as? [String: Any])
+            return ["name", "format", "mimeType", "percentage"].map { name in value[name].map { "\($0)" } ?? "-" }
+        }
+        #expect(try fields(record) == ["1", "", "<null>", "<null>"])
+        record.task.fileName = "A b.TAR.GZ"
+        #expect(try fields(record) == ["A b.TAR.GZ", "gz", "<null>", "<null>"])
+        #expect(try fields(record, isExport: true) == ["-", "-", "-", "-"])
     }
 
     @Test("A task with everything: types as documented") func fullTask() throws {

@@ -73,6 +73,18 @@ import Testing
         try await check(sandbox, ["barrel", "remove", "b", server.url("/c")], "done")
         server.route("/a.bin") { _ in .status(404) }
         try await check(sandbox, ["barrel", "refresh", "b"], "refreshedFile", lines: true)
+        server.route("/pub/") { request in
+            let page = "<html><title>Index of /pub/</title><a href=\"/pub/x\">x</a></html>"
+            return request.method == "GET"
+                ? .ok(Array(page.utf8), headers: ["Content-Type": "text/html"]) : .status(405)
+        }
+        server.route("/pub/x") { _ in .ok([1]) }
+        let pub = server.url("/pub/")
+        try await check(sandbox, ["get", "-r", pub, "--dry-run"], "sourceFile", lines: true)
+        try await sandbox.done("barrel", "import", "pub", pub)
+        try await check(sandbox, ["barrel", "sync", "pub", "--dry-run"], "sourceFile", lines: true)
+        try await check(sandbox, ["trash", "-b", "pub", "-y"], "verbs")
+        try await check(sandbox, ["barrel", "delete", "pub", "-y"], "done")
         try await check(sandbox, ["barrel", "remove", "b", file], "done")
         try await check(sandbox, ["barrel", "delete", "b", "-y"], "done")
         try await check(sandbox, ["trash", "--all", "-y"], "verbs")

@@ -34,7 +34,7 @@ import Testing
     }
 
     @Test("Sums: states, errors by code, paused hosts once each, codes of middlewares together") func sums() throws {
-        var metrics = Metrics()
+        var metrics = DownloadMetrics()
         metrics.add(Self.record(1), now: Self.now)
         for (number, code) in [(2, "http-status"), (3, "http-status"), (4, "my-own\"\n"), (5, "another")] {
             let failed = Self.record(UInt64(number)) {
@@ -49,7 +49,7 @@ import Testing
             }
             metrics.add(waits, now: Self.now)
         }
-        let samples = try Self.samples(metrics.text)
+        let samples = try Self.samples(metrics.prometheus)
         #expect(samples["fk_tasks{state=\"error\"}"] == 4 && samples["fk_tasks{state=\"idle\"}"] == 5)
         #expect(samples["fk_tasks{state=\"complete\"}"] == 0)
         #expect(samples["fk_task_errors{code=\"http-status\"}"] == 2 && samples["fk_task_errors{code=\"other\"}"] == 2)

@@ -120,7 +120,9 @@ import Testing
         error.status = 404
         error.underlying = page
         #expect(error.reason == expected)
-        #expect(error.shortText == (expected.map { "The server answered 404. (\($0))" } ?? error.message))
+        #expect(
+            error.shortText == (expected.map { "The server answered 404. The server says: \"\($0)\"" } ?? error.message)
+        )
     }
 
     @Test("Percent is rounded down, so that 100% means all of it") func percent() {

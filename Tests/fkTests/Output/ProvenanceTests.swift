@@ -136,4 +136,15 @@ final class ProvenanceTests: ServedSuite {
             assert len(checked.pb.subject) == 2 and len(checked.pb.predicate["files"]) == 2
             """, in: URL(fileURLWithPath: sandbox.files))
     }
+
+    @Test("characters that a terminal could interpret are escaped, and read as they were") func controls() async throws
+    {
+        let tag = "\"\u{9b}31mred\u{202e}\""
+        server.route("/c") { _ in .ok([1], headers: ["ETag": tag]) }
+        try await sandbox.done("get", "-b", "b\u{202e}", "-d", "out", server.url("/c"))
+        let result = try await sandbox.done("provenance", "-b", "b\u{202e}")
+        #expect(!result.output.unicodeScalars.contains { $0 != "\n" && Escaping.isHidden($0) })
+        let value = try JSONDecoder().decode(JSONValue.self, from: Data(result.output.utf8))
+        #expect(try file("c", value)["response"]?["etag"]?.text == tag)
+    }
 }

@@ -123,7 +123,7 @@ import Testing
         func rest(_ count: Int) -> [String] { failures.lines(failed: count, repeatsReasons: false) { $0 } }
         fail("http://h/1", .httpStatus, status: 404)
         #expect(rest(1).count == 1 && rest(1)[0].contains("fk relink"), "no command to try again")
-        fail("http://h/2", .httpStatus, status: 410)
+        fail("http://h/2", .httpStatus, status: 404)
         #expect(rest(2).count == 1, "each advice once")
         for remedy in [Remedy.raiseMaxSize, .nameAuthority, .giveLogin] {
             var info = info("http://h/\(remedy)", state: .error)
@@ -138,6 +138,19 @@ import Testing
         #expect(rest(6).suffix(2) == ["Try it again with:", "fk retry --run \(id)"])
         failures.remove(TaskID(url: "http://h/6"))
         #expect(rest(5).count == 1)
+    }
+
+    @Test(
+        "The advice is by the cause",
+        arguments: [
+            (403, "http://h/a?X-Amz-Signature=abc", "expires"), (403, "http://h/a", "--user-agent"),
+            (404, "http://h/a", "typo"),
+            (410, "http://h/a", "for good"), (416, "http://h/a", "fk forget"), (451, "http://h/a", "legal"),
+            (500, "http://h/a", nil),
+        ])
+    func causes(status: Int, url: String, word: String?) {
+        let advice = RunFailures.advice(DownloadError(.httpStatus, "No.", status: status), of: url)
+        #expect(word.map { advice?.contains($0) == true } ?? (advice == nil), "\(advice ?? "")")
     }
 
     @Test("A line about a run without a terminal") func status() {

@@ -43,4 +43,34 @@ struct SilentEngineTests {
         followers[2].signal(SIGINT)
         for watcher in followers[2...] { _ = await watcher.end() }
     }
+
+    @Test("a command that asks once says at once that the engine is stopped, and shows no rate")
+    func asked() async throws {
+        let sandbox = try Sandbox()
+        let server = try FaultServer()
+        let gate = Gate()
+        server.serve("/a", Bytes.pattern(count: 2_000_000), stallingAt: 500_000, gate)
+        let engine = try sandbox.start("get", server.url("/a"), "-b", "set")
+        #expect(try await sandbox.record(server.url("/a")) { $0.received == 500_000 } != nil)
+        #expect(try await sandbox.fk("list").errors == "")
+        #expect(EngineLock.silentHolder(WorkPath(sandbox.workPath)) == nil)
+        engine.signal(SIGSTOP)
+        _ = try await eventually { EngineLock.silentHolder(WorkPath(sandbox.workPath)) }
+        for words in [
+            ["list"], ["info", server.url("/a")], ["why", server.url("/a")], ["watch"], ["metrics"],
+            ["barrel", "list"],
+        ] {
+            let asked = try await sandbox.fk(words)
+            #expect(
+                asked.status == 0 && asked.errors.contains("has shown no sign of life"), "\(words): \(asked.errors)")
+            #expect(asked.errors.contains("kill -CONT \(engine.pid)"))
+            #expect(!asked.output.contains("/s"), "\(words): \(asked.output)")
+        }
+        #expect(try await sandbox.fk("why", server.url("/a")).output.contains("shows no sign of life"))
+        let document = try JSON(try await sandbox.fk("info", server.url("/a"), "--json").output)
+        #expect((document["bytesPerSecond"] as? NSNumber)?.intValue ?? 0 == 0)
+        engine.signal(SIGCONT)
+        gate.open()
+        #expect(await engine.end().status == 0)
+    }
 }

@@ -100,9 +100,11 @@ import Testing
         try await sandbox.done("barrel", "create", "set", "-i", "list", "-d", "got")
         for shard in 1...3 { _ = try await sandbox.fk("barrel", "run", "set", "--shard", "\(shard)/3") }
         #expect(try await sandbox.done("verify", "-b", "set").errors == "\(count) right\n")
-        let damaged = try (1...3).map { number in
-            try #require((0..<count).map(String.init).first { shard(of: $0) == number })
+        // The shards depend on the server's port: one of them may have no file.
+        let damaged = (1...3).compactMap { number in
+            (0..<count).map(String.init).first { shard(of: $0) == number }
         }
+        try #require(damaged.count > 1)
         for name in damaged {
             let path = "\(sandbox.files)/got/\(name)"
             let date = try #require(try FileManager.default.attributesOfItem(atPath: path)[.modificationDate] as? Date)

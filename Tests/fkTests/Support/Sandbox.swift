@@ -17,8 +17,9 @@ final class Sandbox: Sendable {
         self.environment = environment
         folder = try TemporaryFolder()
         watch = TestWatch(Test.current?.displayName ?? "a test") { [started] in
-            started.value.map { "\($0.words), \($0.hasEnded ? "ended" : "at work"): \($0.errors)" }.joined(
-                separator: "\n")
+            started.value.map { "\($0.words), \($0.hasEnded ? "ended" : "at work"): \($0.errors.suffix(1_000))" }
+                .joined(
+                    separator: "\n")
         }
         try FileManager.default.createDirectory(atPath: "\(folder.path)/files", withIntermediateDirectories: true)
     }

@@ -73,10 +73,18 @@ import Testing
         var normal = frame(79)
         normal.hasConnections = true
         normal.hasAttempts = true
-        #expect(normal.line(task).contains("attempt 2/5") && normal.line(task).contains("×4"))
-        #expect(!normal.line(task).contains("━"))
+        // Once bytes arrive, the bar is back.
+        #expect(normal.line(task).contains("━") && normal.line(task).contains("×4"))
+        task.rate = nil
+        #expect(normal.line(task).contains("attempt 2/5") && !normal.line(task).contains("━"))
+        task.rate = 1_048_576
+        task.isStalling = true
+        #expect(!wide.line(task).contains("50s") && wide.line(task).contains("50%"))
+        task.isStalling = false
         task.attempts = nil
+        task.rate = nil
         #expect(frame(119).line(task).contains("attempt 2 "))
+        task.rate = 1_048_576
         task.silence = 8
         #expect(frame(79).line(task).contains("50%         no data for 8s"))
         #expect(!frame(79).line(task).contains("MiB/s"))
@@ -142,7 +150,7 @@ import Testing
         #expect(ProgressFrame.timeLeft(50, 100, nil) == nil)
     }
 
-    @Test("Without the lengths of all files there is no percentage: the bar and the time left are by files")
+    @Test("Without the lengths of all files there is no percentage: the bar is by files")
     func byFiles() throws {
         func info(_ number: Int, _ state: DownloadState, _ received: Int64, of expected: Int64?) -> DownloadInfo {
             let url = "http://h/\(number)"
@@ -152,23 +160,27 @@ import Testing
         }
         var tracker = RunTracker()
         for number in 0..<40 { _ = tracker.update(info(number, .idle, 0, of: nil)) }
-        var meters = RunMeters()
-        meters.look([], fetched: 0, ended: 0, time: 0)
-        func total() -> TotalLine { TotalLine(tracker, rate: 1_000, files: meters.files, waiting: nil) }
+        func total() -> TotalLine { TotalLine(tracker, rate: 1_000, waiting: nil) }
         for number in 0..<8 { _ = tracker.update(info(number, .complete, 100, of: 100)) }
         for number in 8..<10 { _ = tracker.update(info(number, .error, 0, of: nil)) }
         _ = tracker.update(info(10, .action, 99, of: 100))
         #expect(
             frame(79).line(total())
                 == "8/40 files, 2 failed   ━━━────────────                   899/≥900 B   1.0 KiB/s")
-        meters.look([], fetched: 899, ended: 10, time: 5_000_000_000)
-        let left = frame(79).line(total())
-        #expect(left.contains("     15s ") && !left.contains("%"), "30 files at 2 a second: \(left)")
+        #expect(total().left == nil && total().fraction == nil, "without all lengths nobody knows")
         #expect(StatusLine.text([], total(), usesUnicode: true) == nil)
         let line = StatusLine.text([TaskLine(name: "a", received: 99, expected: 100)], total(), usesUnicode: true)
-        #expect(line?.hasSuffix("1.0 KiB/s, 15s left; a 99%") == true, "\(line ?? "")")
+        #expect(line?.hasSuffix("1.0 KiB/s; a 99%") == true, "\(line ?? "")")
         for number in 10..<40 { _ = tracker.update(info(number, .action, 50, of: 100)) }
         #expect(frame(79).line(total()).contains("%"), "every length is known")
+    }
+
+    @Test("The reason of a failure is never cut: it gets a line of its own") func wholeReason() {
+        let reason = "/tmp/a.bin exists and was not made by this task: use --overwrite, --rename or --skip."
+        let line = FinishedLine(name: "a.bin", outcome: .failed(reason), bytes: 0)
+        #expect(line.text(columns: 60, usesColor: false, usesUnicode: true) == "✗ a.bin\n  \(reason)")
+        #expect(line.text(columns: 120, usesColor: false, usesUnicode: true).hasSuffix("  \(reason)"))
+        #expect(!line.text(columns: 120, usesColor: false, usesUnicode: true).contains("\n"))
     }
 
     @Test("A silent server has not answered, or sends nothing more") func silence() {
@@ -192,8 +204,7 @@ import Testing
         #expect(text(.unchanged) == "✓ a.iso  10.0 MiB, already complete")
         #expect(text(.cancelled) == "– a.iso  cancelled")
         for columns in 10...80 {
-            let line = text(.failed(String(repeating: "long reason ", count: 20)), columns: columns)
-            #expect(Columns.width(of: line) <= columns)
+            #expect(Columns.width(of: text(.complete, columns: columns)) <= columns)
         }
     }
 }

@@ -8,8 +8,6 @@ package struct BarrelEntry {
     package let name: String
     package let created: Date
     package private(set) var options: BarrelOptions
-    /// The sums when the barrel was last saved with a counted sum.
-    private var sums: BarrelSums
     private var list: BarrelMembers
     /// The number of changes since the barrel was last saved.
     package private(set) var pending = 0
@@ -24,7 +22,6 @@ package struct BarrelEntry {
         name = record.name
         created = record.created
         options = record.options
-        sums = record.sums
         list = members
     }
 
@@ -38,6 +35,8 @@ package struct BarrelEntry {
 
     package var count: Int { list.count }
     package func contains(_ id: TaskID) -> Bool { list.contains(id) }
+    /// True if members were not appended completely, so that the tasks' records say more than the file.
+    var isTorn: Bool { list.isTorn }
 
     /// Takes the members and the settings of the barrel's newer file. The sum must be counted again.
     ///
@@ -69,14 +68,17 @@ package struct BarrelEntry {
         try list.forEach(body)
     }
 
-    /// Writes the barrel's file.
+    /// Writes the barrel's file, or appends the new members to it.
     ///
     /// - Returns: the number of bytes written.
     /// - Throws: same as `BarrelFile.write`; it may be tried again then.
     package mutating func save(in workPath: WorkPath) throws -> Int {
-        let record = BarrelRecord(name: name, created: created, options: options, sums: presentSums)
+        if !hasNewOptions, let size = try list.append(to: name, in: workPath) {
+            pending = 0
+            return size
+        }
+        let record = BarrelRecord(name: name, created: created, options: options)
         let size = try list.write(record, in: workPath)
-        sums = presentSums
         pending = 0
         hasNewOptions = false
         return size
@@ -86,16 +88,9 @@ package struct BarrelEntry {
     ///
     /// - Throws: same as `save`.
     mutating func reconcile(in workPath: WorkPath) throws {
-        let record = BarrelRecord(name: name, created: created, options: options, sums: sums)
+        let record = BarrelRecord(name: name, created: created, options: options)
         try list.reconcile(with: record, in: workPath)
         _ = try save(in: workPath)
-    }
-
-    private var presentSums: BarrelSums {
-        guard sum.isCounted else { return sums }
-        return BarrelSums(
-            complete: sum.states[.complete] ?? 0, error: sum.states[.error] ?? 0, received: sum.received,
-            expected: sum.expected)
     }
 
     mutating func setOptions(_ options: BarrelOptions) {

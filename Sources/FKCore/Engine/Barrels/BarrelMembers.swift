@@ -14,6 +14,10 @@ package struct BarrelMembers {
     /// URLs, each after its length in 4 bytes.
     private var texts: [UInt8] = []
     private var file: File?
+    /// Where `file` ends, and the number of places that are in it; nil if the file has to be written as a whole.
+    private var saved: (end: BarrelFile.End, places: Int)?
+    /// True if the file ends in members that were not appended completely, so that the tasks' records say more.
+    package private(set) var isTorn = false
 
     /// The URLs of a barrel of at most this many members stay in memory.
     package static let countInMemory = 4_096
@@ -50,7 +54,7 @@ package struct BarrelMembers {
         // Opened first: only the engine writes the file, and its process is the engine.
         let file = try? File(workPath.barrelPath(name))
         var isLong = false
-        let barrel = try BarrelFile.scan(
+        let (barrel, end, isTorn) = try BarrelFile.scanToEnd(
             name, in: workPath,
             began: { count in
                 isLong = count > countInMemory && file != nil
@@ -64,7 +68,11 @@ package struct BarrelMembers {
                     members.insert(id, at: members.keep(url))
                 }
             })
-        if isLong { members.file = file }
+        members.isTorn = isTorn
+        if isLong {
+            members.file = file
+            if !isTorn { members.saved = (end, members.offsets.count) }
+        }
         return (barrel, members)
     }
 
@@ -112,6 +120,7 @@ package struct BarrelMembers {
     /// Removes a member. Returns false if it is none.
     package mutating func remove(_ id: TaskID) -> Bool {
         guard let number = table.remove(id) else { return false }
+        saved = nil
         offsets[Int(number)] = Self.hole
         if offsets.count > 2 * table.count { closeHoles() }
         return true
@@ -213,11 +222,46 @@ package struct BarrelMembers {
         }
     }
 
+    /// Appends the members that have joined since the last save to the file of a long barrel. When those that were appended are
+    /// half as long as the rest, the file is to be written as a whole again.
+    ///
+    /// - Returns: the number of bytes written; nil if the file has to be written as a whole.
+    /// - Throws: same as `BarrelFile.append`.
+    package mutating func append(to name: String, in workPath: WorkPath) throws -> Int? {
+        guard let file, let saved, offsets.count > saved.places else { return nil }
+        var lines: [UInt8] = []
+        var begins: [Int] = []
+        let isValid = texts.withUnsafeBufferPointer { texts in
+            for number in saved.places..<offsets.count {
+                let offset = offsets[number]
+                guard offset < 0 else { return false }
+                let url = Self.url(texts, ~offset)
+                guard !url.contains(0x0a) else { return false }
+                begins.append(lines.count)
+                lines.append(contentsOf: table.id(of: Int32(number)).hex.utf8)
+                lines.append(0x09)
+                lines.append(contentsOf: url)
+                lines.append(0x0a)
+            }
+            return true
+        }
+        guard isValid, saved.end.size + lines.count - saved.end.base <= saved.end.base / 2,
+            saved.end.size + lines.count < Int(Int32.max) - 64,
+            let appended = try BarrelFile.append(
+                lines, count: begins.count, to: name, at: saved.end, of: file.descriptor, in: workPath)
+        else { return nil }
+        for (index, begin) in begins.enumerated() { offsets[saved.places + index] = Int32(appended.begin + begin) }
+        texts = []
+        self.saved = (appended.end, offsets.count)
+        return appended.end.size - saved.end.size
+    }
+
     /// Writes the barrel's file. The URLs of a long barrel are then in it, and not in memory.
     ///
     /// - Returns: the number of bytes written.
     /// - Throws: same as `BarrelFile.write`.
     package mutating func write(_ barrel: BarrelRecord, in workPath: WorkPath) throws -> Int {
+        isTorn = false
         let (size, begin) = try BarrelFile.write(barrel, count: count, in: workPath) { try forEach($0) }
         guard count > Self.countInMemory, size < Int(Int32.max), let new = try? File(workPath.barrelPath(barrel.name))
         else { return size }
@@ -230,6 +274,7 @@ package struct BarrelMembers {
             offset += 66 + url.count
         }
         moved.file = new
+        moved.saved = (BarrelFile.End(size: size), moved.offsets.count)
         self = moved
         return size
     }

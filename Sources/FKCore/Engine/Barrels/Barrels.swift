@@ -57,7 +57,7 @@ package final class Barrels {
             problems.append(report)
             throw report
         }
-        if BarrelFile.isMarked(name, in: workPath) {
+        if BarrelFile.isMarked(name, in: workPath) || barrel.isTorn {
             try barrel.reconcile(in: workPath)
             BarrelFile.removeMark(name, in: workPath)
         }
@@ -90,7 +90,10 @@ extension BarrelOptions {
     package func completing(_ task: TaskDescription) -> TaskDescription {
         var task = task
         if task.directory == nil { task.directory = directory }
-        if let options, task.options == TaskOptions() { task.options = options }
+        if let options, task.options == TaskOptions() {
+            task.options = options
+            task.words.insert(.fillsOptions)
+        }
         return task
     }
 }

@@ -3,15 +3,15 @@ import Foundation
 
 /// A change that the owner of a work path reports to its followers.
 package enum Change: Codable, Sendable, Hashable {
-    /// A task has a new state.
-    case state(DownloadInfo)
+    /// A task has a new state, at this place among its states. A task that runs may be reported again.
+    case state(DownloadInfo, order: ChangeOrder)
     /// An attempt of a task with this URL has begun or ended.
     case attempt(AttemptInfo, url: String)
 
     /// The task.
     package var id: TaskID {
         switch self {
-        case .state(let info): info.id
+        case .state(let info, _): info.id
         case .attempt(let info, _): info.id
         }
     }
@@ -21,17 +21,23 @@ package enum Change: Codable, Sendable, Hashable {
 ///
 /// Each follower holds a shared lock (`flock`) on `<root>/followers`. The lock ends with its process.
 package final class FollowerLock: Sendable {
+    private let workPath: WorkPath
     private let descriptor: Int32
 
     /// Acquires the lock. It may wait for an instant, while an owner looks.
     ///
     /// - Throws: `.disk` and similar codes if the file cannot be opened.
     package init(_ workPath: WorkPath) throws {
+        self.workPath = workPath
         descriptor = try FileIO.open(workPath.followersPath, O_RDWR | O_CREAT)
         while flock(descriptor, LOCK_SH) != 0, errno == EINTR {}
     }
 
-    deinit { FileIO.close(descriptor) }
+    deinit {
+        FileIO.close(descriptor)
+        // The owner may have ended before its last follower.
+        ChangeJournal.removeAbandoned(workPath)
+    }
 
     /// True while a process follows the work path.
     package static func isHeld(_ workPath: WorkPath) -> Bool { FileLock.isHeld(workPath.followersPath, LOCK_EX) }
@@ -42,7 +48,8 @@ package final class FollowerLock: Sendable {
 ///
 /// The file has one JSON object a line. The first line names the owner and the part. A part that has reached
 /// `maxPart` bytes is replaced by the next one, with a rename. A reader that still has the old one open reads it to
-/// its end first. A reader that misses a part knows it by the number.
+/// its end first. A reader that misses a part knows it by the number. A new reader begins at the end of the file, because the
+/// info files say what was before.
 ///
 /// Confined to the engine. The file is not synced, because no follower survives a power cut.
 final class ChangeJournal {
@@ -63,6 +70,8 @@ final class ChangeJournal {
     private var descriptor: Int32 = -1
     private var size = 0
     private var pending: [UInt8] = []
+    /// True once this owner has looked for a file that nobody reads.
+    private var hasEnded = false
 
     init(_ workPath: WorkPath) { self.workPath = workPath }
 
@@ -71,10 +80,19 @@ final class ChangeJournal {
     /// True while changes are written.
     var isOpen: Bool { descriptor >= 0 }
 
-    /// Begins the first part, if none is open.
+    /// Begins a part, if none is open or if the file of the open one is gone.
     ///
+    /// - Returns: true if a part was begun.
     /// - Throws: `.noSpace` or `.disk`.
-    func open() throws { if !isOpen { try beginPart() } }
+    func open() throws -> Bool {
+        var ours = stat()
+        var named = stat()
+        if isOpen, fstat(descriptor, &ours) == 0, stat(workPath.changesPath, &named) == 0, ours.st_ino == named.st_ino {
+            return false
+        }
+        try beginPart()
+        return true
+    }
 
     private func beginPart() throws {
         part += 1
@@ -121,12 +139,29 @@ final class ChangeJournal {
 
     /// Ends the journal, and removes its file unless a follower reads it. The next follower opens it again.
     func end() {
-        guard isOpen else { return }
-        flush()
-        close()
-        // Changes up to the next part are written nowhere.
-        part += 1
+        if isOpen {
+            flush()
+            close()
+            // Changes up to the next part are written nowhere.
+            part += 1
+        } else if hasEnded {
+            return
+        }
+        // A file of an earlier owner that was killed goes as well.
+        hasEnded = true
         if !FollowerLock.isHeld(workPath) { _ = try? FileIO.remove(workPath.changesPath) }
+    }
+
+    /// Removes the file where neither an owner writes it nor a follower reads it. Owners and followers call it when they
+    /// have released their locks, so the last of them removes it.
+    static func removeAbandoned(_ workPath: WorkPath) {
+        guard access(workPath.changesPath, F_OK) == 0,
+            let descriptor = try? FileIO.open(workPath.followersPath, O_RDWR)
+        else { return }
+        defer { FileIO.close(descriptor) }
+        // While this lock is held, nobody begins to follow.
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, !EngineLock.isHeld(workPath) else { return }
+        _ = try? FileIO.remove(workPath.changesPath)
     }
 
     private func close() {
@@ -149,6 +184,7 @@ package struct ChangeReader {
     private let path: String
     private var file: OpenPart?
     private var header: ChangeJournal.Header?
+    private var hasBegun = false
 
     /// Closes the file with the last copy of the reader.
     private final class OpenPart {
@@ -169,6 +205,35 @@ package struct ChangeReader {
         }
 
         deinit { FileIO.close(descriptor) }
+
+        /// Reads the first line, which is there from the beginning; nil if this version cannot read it.
+        func header() -> ChangeJournal.Header? {
+            var buffer = [UInt8](repeating: 0, count: 4_096)
+            let count = buffer.withUnsafeMutableBytes { pread(descriptor, $0.baseAddress!, $0.count, 0) }
+            guard count > 0, let end = buffer[..<count].firstIndex(of: 0x0a) else { return nil }
+            offset = Int64(end) + 1
+            return try? StoreJSON.decode(ChangeJournal.Header.self, from: Array(buffer[..<end]))
+        }
+
+        /// Leaves out all complete lines.
+        func skipToEnd() {
+            var status = stat()
+            guard fstat(descriptor, &status) == 0 else { return }
+            var buffer = [UInt8](repeating: 0, count: 1 << 14)
+            var end = Int64(status.st_size)
+            while end > offset {
+                let begin = max(offset, end - Int64(buffer.count))
+                let count = buffer.withUnsafeMutableBytes { bytes in
+                    pread(descriptor, bytes.baseAddress!, Int(end - begin), off_t(begin))
+                }
+                guard count > 0 else { return }
+                if let last = buffer[..<count].lastIndex(of: 0x0a) {
+                    offset = begin + Int64(last) + 1
+                    return
+                }
+                end = begin
+            }
+        }
 
         /// The complete lines since the last read.
         func lines() -> [ArraySlice<UInt8>] {
@@ -194,8 +259,9 @@ package struct ChangeReader {
     /// True if an owner has written changes for followers since the reader exists.
     package var isConnected: Bool { header != nil }
 
-    /// The changes since the last read. The first call reads the file from its beginning.
+    /// The changes since the last read. The first call returns none: it finds the end of the file.
     package mutating func read() -> News {
+        defer { hasBegun = true }
         var news = News()
         if let file { take(file.lines(), into: &news) }
         var status = stat()
@@ -205,7 +271,9 @@ package struct ChangeReader {
         guard let next = OpenPart(path) else { return news }
         file = next
         let before = header
-        header = nil
+        header = next.header()
+        // What was written before this reader began is no news.
+        if !hasBegun { next.skipToEnd() }
         take(next.lines(), into: &news)
         if let header, let before, header.owner == before.owner, header.part == before.part + 1 { return news }
         news.hasGap = true
@@ -214,9 +282,7 @@ package struct ChangeReader {
 
     private mutating func take(_ lines: [ArraySlice<UInt8>], into news: inout News) {
         for line in lines {
-            if header == nil {
-                header = try? StoreJSON.decode(ChangeJournal.Header.self, from: Array(line))
-            } else if let change = try? StoreJSON.decode(Change.self, from: Array(line)) {
+            if let change = try? StoreJSON.decode(Change.self, from: Array(line)) {
                 news.changes.append(change)
             } else {
                 // A line that this version cannot read.

@@ -32,7 +32,11 @@ package protocol EngineAccess: AnyObject, Sendable {
 
     var currentConfigure: Configure { get async }
     func update(_ configure: Configure) async throws
+    /// Pauses the queue of tasks that this process runs, or ends the pause.
+    func setPaused(_ isPaused: Bool) async throws
     func takeProblems() async -> [DownloadError]
+    /// An application has asked about a URL that has no task: a problem, once for each URL.
+    func noteUnknown(_ url: String) async
 
     // MARK: Requests
 
@@ -100,6 +104,11 @@ extension EngineAccess {
     /// - Returns: 0 after `close()`.
     package func observeDrained(_ callback: @escaping @Sendable () -> Void) async -> UInt64 {
         (try? await listen { $0.observeDrained(callback) }) ?? 0
+    }
+
+    /// - Returns: 0 after `close()`.
+    package func observeTrims(_ callback: @escaping @Sendable (TrimmedFiles) -> Void) async -> UInt64 {
+        (try? await listen { $0.observeTrims(callback) }) ?? 0
     }
 }
 

@@ -15,7 +15,8 @@ package struct EngineMessage: Codable, Sendable {
         AddTasks.self, AddedTasks.self, VerbRequest.self, ChosenVerbs.self, ToggleRequest.self, ResumeAll.self,
         RunTasks.self, RenewFiles.self, SetAttributes.self, MarkUsed.self, Relink.self, ChangeTasks.self,
         CreateBarrel.self, JoinBarrel.self, LeaveBarrel.self, DeleteBarrel.self, SetLimits.self, SetRateLimit.self,
-        AskLimits.self, AddProgram.self, RemoveProgram.self, FollowChanges.self,
+        AskLimits.self, AddProgram.self, RemoveProgram.self, TrustPrograms.self,
+        FollowChanges.self,
     ]
 
     /// The request.

@@ -23,6 +23,8 @@ package enum EngineReply: Codable, Sendable, Hashable {
         package var state: DownloadState
         /// False if the task existed before.
         package var isNew: Bool
+        /// True if the task's list has another version of its file than before; nil otherwise.
+        package var isChanged: Bool?
         /// Set if this task could not be created.
         package var error: DownloadError?
         /// Creates a result.

@@ -62,14 +62,18 @@ package struct SetLimits: PromptRequest {
 }
 
 /// Changes the rate limit of all tasks, or of a barrel's members, in bytes a second. It applies until it is changed. Nil or 0
-/// means no limit.
+/// means no limit. With `daily`, the limit of all tasks applies in these windows alone, and the others stay. `windows` replaces all
+/// windows, each with its own limit, and the rate applies at the other times.
 package struct SetRateLimit: PromptRequest {
     package static let kind = "limit"
     let rate: Int64?
     let barrel: String?
+    let daily: [DailyWindow]?
+    let windows: [DailyWindow]?
 
     package func perform(at engine: isolated Engine, group: Int32?) throws -> String {
-        try engine.limits.set(rate, barrel: barrel)
+        if let windows { return try engine.limits.set(StandingLimit(rate: rate, daily: windows)) }
+        return try engine.limits.set(rate, barrel: barrel, daily: daily ?? [])
     }
 }
 
@@ -104,12 +108,19 @@ package struct RemoveProgram: PromptRequest {
     }
 }
 
+/// Lets the programs run that came with a work path from elsewhere.
+package struct TrustPrograms: PromptRequest {
+    package static let kind = "trustPrograms"
+
+    package func perform(at engine: isolated Engine, group: Int32?) throws -> String { try engine.programs.trust() }
+}
+
 /// Writes changes of tasks for the follower that asks (`ChangeJournal`).
 package struct FollowChanges: PromptRequest {
     package static let kind = "follow"
 
     package func perform(at engine: isolated Engine, group: Int32?) -> String {
-        engine.reporter.openChanges()
+        engine.reporter.openChanges(isAsked: true)
         return "changes are written"
     }
 }

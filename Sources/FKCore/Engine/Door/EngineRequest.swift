@@ -120,11 +120,15 @@ extension EngineRequest where Self == AddTasks {
     package static func setLimits(maxAction: Int?, rateLimit: Int64?) -> SetLimits {
         SetLimits(maxAction: maxAction, rateLimit: rateLimit)
     }
-    package static func limit(rate: Int64?, barrel: String?) -> SetRateLimit {
-        SetRateLimit(rate: rate, barrel: barrel)
+    package static func limit(rate: Int64?, barrel: String?, daily: [DailyWindow] = []) -> SetRateLimit {
+        SetRateLimit(rate: rate, barrel: barrel, daily: daily.isEmpty ? nil : daily, windows: nil)
+    }
+    package static func limit(_ limit: StandingLimit) -> SetRateLimit {
+        SetRateLimit(rate: limit.rate, barrel: nil, daily: nil, windows: limit.daily)
     }
     package static var limits: AskLimits { AskLimits() }
     package static func addProgram(_ program: MiddlewareProgram) -> AddProgram { AddProgram(program: program) }
     package static func removeProgram(name: String) -> RemoveProgram { RemoveProgram(name: name) }
+    package static var trustPrograms: TrustPrograms { TrustPrograms() }
     package static var follow: FollowChanges { FollowChanges() }
 }

@@ -16,6 +16,9 @@ struct ProgramCall: Sendable {
     var input: [UInt8]
     /// The time after which it is killed.
     var timeLimit: Duration
+    /// Takes the standard output as it arrives, on the thread of the programs, and returns false to end the program. nil, the default,
+    /// collects it for the result, at most `ProgramAnswer.maxBytes`.
+    var sink: (@Sendable ([UInt8]) -> Bool)?
 }
 
 /// A started program: the parent's ends of its pipes, and its process group, which has its process id.

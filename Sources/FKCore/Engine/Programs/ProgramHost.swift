@@ -1,18 +1,17 @@
 import FKMiddleware
 import Foundation
 
-/// Runs programs: at most `slots` at once, all of them on one thread that exists only while there are some. Callers wait
-/// without a thread.
+/// Runs programs: a limited number of each stage at once, all of them on one thread that exists only while there are some.
+/// Callers wait without a thread. Each stage has slots of its own, so programs that only listen hold back none that decides.
 ///
 /// ```text
-/// run -> slot -> prepare (a queue of its own) -> posix_spawn -> poll: pipes and exit -> result
+/// run -> slot of the stage -> prepare (a queue of its own) -> posix_spawn -> poll: pipes and exit -> result
 /// ```
 final class ProgramHost: Sendable {
     /// The host of this process.
     static let shared = ProgramHost()
 
-    /// Four for each processor: most programs wait for something.
-    let slots: ProgramSlots
+    private let slots: [MiddlewareProgram.Stage: ProgramSlots]
     private let state = Locked(State())
     private let files = DispatchQueue(label: "fk.programs", attributes: .concurrent)
 
@@ -33,18 +32,28 @@ final class ProgramHost: Sendable {
 
     /// Creates a host.
     ///
-    /// - Parameter slots: the maximum number of programs at the same time; nil, the default, allows four for each processor.
+    /// - Parameter slots: the maximum number of programs of a stage at the same time; nil, the default, allows four for each
+    ///   processor, because most programs wait for something, and two of the download stage, which decides nothing.
     init(slots: Int? = nil) {
-        self.slots = ProgramSlots(slots ?? 4 * max(1, ProcessInfo.processInfo.activeProcessorCount))
+        let processors = max(1, ProcessInfo.processInfo.activeProcessorCount)
+        self.slots = Dictionary(
+            uniqueKeysWithValues: MiddlewareProgram.Stage.allCases.map { stage in
+                (stage, ProgramSlots(slots ?? (stage == .download ? 2 : 4) * processors))
+            })
     }
 
     /// Runs a program. Its time limit begins with its start, not while it waits for a slot.
     ///
-    /// - Parameter prepare: makes the call, on a thread that may block. What it throws is thrown here.
+    /// - Parameters:
+    ///   - stage: the stage whose slots it uses; the default is `.request`.
+    ///   - prepare: makes the call once there is a slot, on a thread that may block. What it throws is thrown here.
     /// - Throws: `CancellationError` if the Swift task is cancelled. The program and its children are killed then.
-    func run(_ prepare: @escaping @Sendable () throws -> ProgramCall) async throws -> ProgramResult {
-        try await slots.acquire()
-        defer { slots.release() }
+    func run(
+        _ stage: MiddlewareProgram.Stage = .request, _ prepare: @escaping @Sendable () throws -> ProgramCall
+    ) async throws -> ProgramResult {
+        let slots = slots[stage]
+        try await slots?.acquire()
+        defer { slots?.release() }
         let call = try await withCheckedThrowingContinuation { continuation in
             files.async { continuation.resume(with: Result { try prepare() }) }
         }
@@ -145,7 +154,8 @@ final class ProgramHost: Sendable {
         do throws(SpawnedProgram.Failure) {
             let program = try SpawnedProgram.start(job.call)
             return ProgramProcess(
-                program, input: job.call.input, timeLimit: job.call.timeLimit, now: now, report: job.report)
+                program, input: job.call.input, timeLimit: job.call.timeLimit, sink: job.call.sink, now: now,
+                report: job.report)
         } catch {
             job.report(ProgramResult(end: notStarted(error, job.call)))
             return nil

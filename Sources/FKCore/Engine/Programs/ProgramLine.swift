@@ -3,7 +3,12 @@ import Foundation
 
 /// The changes of state that a program of the download stage has not received yet. Changes of one task are delivered in order.
 /// Those of several tasks are delivered at the same time, limited by the slots.
+///
+/// Every change is delivered while the program keeps up. While more than `crowd` changes wait, one that a later change of the
+/// same task follows is left out; the states in which a task ends are always delivered.
 final class ProgramLine: Sendable {
+    /// The number of waiting changes from which a task's newest change replaces the one before it.
+    static let crowd = 64
     /// The maximum number of waiting changes. Further ones are dropped, and the next run that ends reports their number.
     static let limit = 20_000
 
@@ -42,6 +47,11 @@ final class ProgramLine: Sendable {
         let event = Event(task: task, state: state, error: error)
         self.state.withLock { line in
             guard !line.isStopped else { return }
+            if line.count > Self.crowd, let last = line.tasks[task.id]?.last, !last.state.isSettled {
+                line.tasks[task.id]?.removeLast()
+                line.tasks[task.id]?.append(event)
+                return
+            }
             guard line.count < Self.limit else {
                 line.dropped += 1
                 return
@@ -58,10 +68,12 @@ final class ProgramLine: Sendable {
 
     /// Tells one task's changes until there are none.
     private func tell(_ id: TaskID) async {
-        while let event = next(id) {
-            var failure = await run(event)
+        while mustTell(id) {
+            let (told, error) = await run(id)
+            // A program that could not be started has not taken the change.
+            guard let event = told ?? take(id) else { continue }
+            var failure = error
             let dropped = state.withLock { line in
-                line.count -= 1
                 defer { line.dropped = 0 }
                 return line.dropped
             }
@@ -75,32 +87,46 @@ final class ProgramLine: Sendable {
         }
     }
 
-    /// The next change of a task; nil if there is none, and the task's run ends.
-    private func next(_ id: TaskID) -> Event? {
-        let (event, idle) = state.withLock { line -> (Event?, [CheckedContinuation<Void, Never>]) in
-            if var events = line.tasks[id], !events.isEmpty {
-                let event = events.removeFirst()
-                line.tasks[id] = events
-                return (event, [])
-            }
+    /// True if a change of a task waits. Without one, the task's run ends.
+    private func mustTell(_ id: TaskID) -> Bool {
+        let (mustTell, idle) = state.withLock { line -> (Bool, [CheckedContinuation<Void, Never>]) in
+            if line.tasks[id]?.isEmpty == false { return (true, []) }
             line.tasks[id] = nil
             line.runs[id] = nil
-            guard line.tasks.isEmpty else { return (nil, []) }
+            guard line.tasks.isEmpty else { return (false, []) }
             defer { line.whenIdle = [] }
-            return (nil, line.whenIdle)
+            return (false, line.whenIdle)
         }
         idle.forEach { $0.resume() }
-        return event
+        return mustTell
     }
 
-    private func run(_ event: Event) async -> DownloadError? {
+    /// Removes and returns the next change of a task; nil if there is none.
+    private func take(_ id: TaskID) -> Event? {
+        state.withLock { line in
+            guard line.tasks[id]?.isEmpty == false else { return nil }
+            line.count -= 1
+            return line.tasks[id]?.removeFirst()
+        }
+    }
+
+    /// Runs the program for a task's next change, which is chosen once there is a slot.
+    ///
+    /// - Returns: the change, if the program was asked, and the error of the run.
+    private func run(_ id: TaskID) async -> (Event?, DownloadError?) {
+        let told = Locked<Event?>(nil)
         do {
-            let verdict = try await host.ask(program, ProgramQuestion(event.state, event.error, event.task))
-            return verdict.error(of: program.name, "failed")
+            let verdict = try await host.ask(program, id.hex, mask: { $0 }) {
+                guard let event = self.take(id) else { throw CancellationError() }
+                told.withLock { $0 = event }
+                return ProgramQuestion(event.state, event.error, event.task)
+            }
+            return (told.withLock(\.self), verdict.error(of: program.name, "failed"))
         } catch {
-            return DownloadError(
+            let error = DownloadError(
                 wrapping: error, code: .cancelled,
                 message: "The middleware program \(program.name) was stopped, because the downloader closes.")
+            return (told.withLock(\.self), error)
         }
     }
 
@@ -125,6 +151,7 @@ final class ProgramLine: Sendable {
     func stop() {
         let runs = state.withLock { line in
             line.isStopped = true
+            line.count = 0
             for id in line.tasks.keys { line.tasks[id] = [] }
             return Array(line.runs.values)
         }

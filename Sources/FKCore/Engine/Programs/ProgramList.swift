@@ -3,22 +3,14 @@ import FKMiddleware
 /// The middleware programs of a work path, in the order in which they were added. It is a small JSON file,
 /// `middlewares`, replaced as a whole; without it there are none.
 package struct ProgramList: Sendable, Hashable {
-    private struct File: Codable {
-        var format: Int
-        var programs: [MiddlewareProgram]
-    }
-
-    private struct Version: Codable {
-        var format: Int
-    }
+    private typealias File = ProgramFile<MiddlewareProgram>
 
     /// The most programs of a work path.
-    package static let maxCount = 100
-    /// The most bytes of the file.
-    private static let maxBytes = 8 << 20
+    package static var maxCount: Int { File.maxCount }
 
+    private var file = File()
     /// The programs.
-    package private(set) var programs: [MiddlewareProgram] = []
+    package var programs: [MiddlewareProgram] { file.programs }
 
     /// An empty list.
     package init() {}
@@ -28,38 +20,18 @@ package struct ProgramList: Sendable, Hashable {
     /// - Throws: `.corruptInfo`, `.laterVersion`, `.tooLarge` or `.disk`, with the file's path.
     package init(in workPath: WorkPath) throws(DownloadError) {
         let path = workPath.middlewaresPath
-        do {
-            let bytes = try FileIO.contents(of: path, limit: Self.maxBytes)
-            let version = try StoreJSON.decode(Version.self, from: bytes).format
-            guard version == 1 else {
-                throw DownloadError(.laterVersion, "\(path) has format \(version); this program knows 1.")
-            }
-            programs = try StoreJSON.decode(File.self, from: bytes).programs
-            guard programs.count <= Self.maxCount, Set(programs.map { ExactText($0.name) }).count == programs.count
-            else {
-                throw DownloadError(.corruptInfo, "It has too many programs, or two of one name.")
-            }
-        } catch let error as DownloadError where error.code == .notFound {
-            return
-        } catch let error as DownloadError where error.code == .corruptInfo {
-            throw DownloadError(
-                .corruptInfo,
+        file = try File(
+            at: path,
+            damaged:
                 "The list of middleware programs, \(path), is damaged. Nothing is downloaded without them: correct the file, "
-                    + "or remove it and add the programs again.", underlying: error.underlying ?? error.message)
-        } catch {
-            throw DownloadError(wrapping: error, code: .disk, message: "Cannot read \(path).")
-        }
+                + "or remove it and add the programs again."
+        ) { $0.name }
     }
 
     /// Replaces the file.
     ///
     /// - Throws: `.noSpace` or `.disk`. The file is then unchanged.
-    package func write(in workPath: WorkPath) throws {
-        let bytes = try StoreJSON.encode(File(format: 1, programs: programs))
-        try bytes.withUnsafeBytes {
-            try FileIO.replace(workPath.middlewaresPath, aside: workPath.middlewaresPath + ".new", $0)
-        }
-    }
+    package func write(in workPath: WorkPath) throws { try file.write(to: workPath.middlewaresPath) }
 
     /// Adds a program at the end.
     ///
@@ -75,7 +47,7 @@ package struct ProgramList: Sendable, Hashable {
         guard programs.count < Self.maxCount else {
             throw DownloadError(.invalidArgument, "A work path has at most \(Self.maxCount) middleware programs.")
         }
-        programs.append(program)
+        file.programs.append(program)
         return true
     }
 
@@ -84,7 +56,16 @@ package struct ProgramList: Sendable, Hashable {
     /// - Throws: `.notFound` if there is none of that name.
     package mutating func remove(named name: String) throws(DownloadError) {
         guard let program = self[name] else { throw Self.missing(name) }
-        programs.removeAll { $0 == program }
+        file.programs.removeAll { $0 == program }
+        file[home: name] = nil
+    }
+
+    /// The owner lets a program run in the work path with that home.
+    package mutating func trust(_ name: String, at home: ProgramHome?) { file[home: name] = home }
+
+    /// The programs that were added to another work path than the one with that home: the list came with a copy.
+    package func untrusted(at home: ProgramHome?) -> [MiddlewareProgram] {
+        programs.filter { home == nil || file[home: $0.name] != home }
     }
 
     /// The program of that name; nil if there is none.

@@ -16,7 +16,7 @@ extension MiddlewareProgram {
     /// keeps its output open fails the task. It is killed with its process group. Its environment is `FK_STAGE`,
     /// `FK_TASK_ID`, `PATH`, `HOME`, `LANG` and `TMPDIR`.
     ///
-    /// Programs of all tasks share four slots for each processor.
+    /// Programs of each stage share four slots for each processor, those of the download stage two.
     ///
     /// - Parameter onEnd: called after each run of the download stage, with the error if there was one. Nobody else hears of
     ///   it. The default does nothing.
@@ -180,6 +180,10 @@ package struct ProgramMiddleware: RequestMiddleware, DownloadMiddleware, Respons
         guard let found = FileIdentity(path: url.path) else {
             throw DownloadError(.middleware, "\(said) there is no file.")
         }
+        var status = stat()
+        guard lstat(url.path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            throw DownloadError(.middleware, "\(said) that is not a regular file.")
+        }
         if let old = FileIdentity(path: file.path), found.length != old.length {
             throw DownloadError(
                 .middleware, "\(said) the file there has \(Plural.count(found.length, "byte")), not \(old.length).")
@@ -207,13 +211,18 @@ extension ProgramHost {
         }
     }
 
-    private func ask(
+    /// Asks a program.
+    ///
+    /// - Parameters:
+    ///   - id: the digits of the task's id.
+    ///   - question: makes the question once there is a slot.
+    func ask(
         _ program: MiddlewareProgram, _ id: String, mask: (String) -> String,
         _ question: @escaping @Sendable () throws -> ProgramQuestion
     ) async throws -> ProgramVerdict {
         let result: ProgramResult
         do {
-            result = try await run { [stage = program.stage] in
+            result = try await run(program.stage) { [stage = program.stage] in
                 ProgramCall(
                     path: try program.locate(), arguments: program.arguments,
                     environment: ProgramEnvironment.variables(stage, id, inherited: ProgramEnvironment.inherited),

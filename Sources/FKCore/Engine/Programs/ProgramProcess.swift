@@ -25,6 +25,7 @@ final class ProgramProcess {
     private(set) var errors: Int32
     private var unwritten: ArraySlice<UInt8>
     private var written: [UInt8] = []
+    private let sink: (@Sendable ([UInt8]) -> Bool)?
     private var errorText: [UInt8] = []
     /// When it is killed, in nanoseconds of the monotonic clock; nil once it was killed.
     private(set) var deadline: Int64?
@@ -35,11 +36,14 @@ final class ProgramProcess {
 
     /// Takes a started program over.
     ///
-    /// - Parameter report: called once, as soon as the result is known. The process may be reaped later.
+    /// - Parameters:
+    ///   - sink: same as `ProgramCall.sink`.
+    ///   - report: called once, as soon as the result is known. The process may be reaped later.
     init(
-        _ program: SpawnedProgram, input bytes: [UInt8], timeLimit: Duration, now: Int64,
-        report: @escaping (ProgramResult) -> Void
+        _ program: SpawnedProgram, input bytes: [UInt8], timeLimit: Duration,
+        sink: (@Sendable ([UInt8]) -> Bool)? = nil, now: Int64, report: @escaping (ProgramResult) -> Void
     ) {
+        self.sink = sink
         pid = program.pid
         process = program.process
         (input, output, errors) = (program.input, program.output, program.errors)
@@ -74,14 +78,18 @@ final class ProgramProcess {
 
     /// Reads what is there.
     func drain(_ now: Int64) {
-        if output >= 0, let bytes = Self.read(&output) {
-            written += bytes
-            if written.count > ProgramAnswer.maxBytes { end(.flooded) }
-        }
+        if output >= 0, let bytes = Self.read(&output), !take(bytes) { end(.flooded) }
         if errors >= 0, let bytes = Self.read(&errors) {
             errorText += bytes.prefix(Self.maxErrorBytes - errorText.count)
         }
         finishIfComplete(now)
+    }
+
+    /// Takes a part of the output; false if it is too long.
+    private func take(_ bytes: [UInt8]) -> Bool {
+        if let sink { return bytes.isEmpty || sink(bytes) }
+        written += bytes
+        return written.count <= ProgramAnswer.maxBytes
     }
 
     /// Looks whether the process has ended, and whether its time is over.
@@ -131,8 +139,7 @@ final class ProgramProcess {
         deadline = min(deadline ?? .max, now + Self.patienceAfterExit)
         // Its last words are in the pipes by now.
         while output >= 0, let bytes = Self.read(&output), !bytes.isEmpty {
-            written += bytes
-            if written.count > ProgramAnswer.maxBytes { return end(.flooded) }
+            if !take(bytes) { return end(.flooded) }
         }
         while errors >= 0, let bytes = Self.read(&errors), !bytes.isEmpty {
             errorText += bytes.prefix(Self.maxErrorBytes - errorText.count)

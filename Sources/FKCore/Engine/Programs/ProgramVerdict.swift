@@ -26,6 +26,24 @@ struct ProgramResult: Sendable, Hashable {
     var errors: [UInt8] = []
 }
 
+extension ProgramResult.End {
+    /// The reason why it did not do its work, which completes the sentence "The program …"; nil if it exited by itself.
+    func fault(timeLimit: Duration) -> String? {
+        switch self {
+        case .exited: return nil
+        case .signalled(let signal):
+            return "was ended by signal \(signal) (\(String(cString: strsignal(signal))))"
+        case .timedOut:
+            let seconds = timeLimit.inSeconds
+            let shown = seconds == seconds.rounded() ? "\(Int(seconds))" : "\(seconds)"
+            return "did not end within \(shown) s and was killed"
+        case .flooded: return "wrote more than \(ProgramAnswer.maxBytes >> 20) MiB and was killed"
+        case .heldOpen: return "left a process behind that keeps its output open; its process group was killed"
+        case .notStarted(let reason, _): return "did not run: \(reason)"
+        }
+    }
+}
+
 /// What one run of a program means for its task.
 enum ProgramVerdict: Sendable, Hashable {
     /// It accepts, with these changes.
@@ -56,30 +74,21 @@ enum ProgramVerdict: Sendable, Hashable {
         mask: (String) -> String = { $0 }
     ) {
         let reason = ProgramReason.text(result.errors, mask: mask)
+        if let text = result.end.fault(timeLimit: timeLimit) {
+            let isRetryable = if case .notStarted(_, let isRetryable) = result.end { isRetryable } else { false }
+            let words = if case .signalled = result.end { reason.map { ": \($0)" } ?? "" } else { "" }
+            self = .broken(text + words, isRetryable: isRetryable)
+            return
+        }
         switch result.end {
-        case .exited(0):
+        case .exited(Self.retryStatus): self = .retry(reason ?? "exit status \(Self.retryStatus)")
+        case .exited(let status) where status != 0: self = .reject(reason ?? "exit status \(status)")
+        default:
             do throws(ProgramAnswer.Fault) {
                 self = .accept(try ProgramAnswer(result.output, stage))
             } catch {
                 self = .broken(mask(error.text), isRetryable: false)
             }
-        case .exited(Self.retryStatus): self = .retry(reason ?? "exit status \(Self.retryStatus)")
-        case .exited(let status): self = .reject(reason ?? "exit status \(status)")
-        case .signalled(let signal):
-            let name = String(cString: strsignal(signal))
-            self = .broken(
-                "was ended by signal \(signal) (\(name))" + (reason.map { ": \($0)" } ?? ""), isRetryable: false)
-        case .timedOut:
-            let seconds = timeLimit.inSeconds
-            let shown = seconds == seconds.rounded() ? "\(Int(seconds))" : "\(seconds)"
-            self = .broken("did not end within \(shown) s and was killed", isRetryable: false)
-        case .flooded:
-            self = .broken("wrote more than \(ProgramAnswer.maxBytes >> 20) MiB and was killed", isRetryable: false)
-        case .heldOpen:
-            self = .broken(
-                "left a process behind that keeps its output open; its process group was killed", isRetryable: false)
-        case .notStarted(let reason, let isRetryable):
-            self = .broken("did not run: \(reason)", isRetryable: isRetryable)
         }
     }
 

@@ -1,4 +1,5 @@
 import FKMiddleware
+import Foundation
 
 /// The programs of a work path in the chains of its engine. Confined to the engine.
 final class RegisteredPrograms {
@@ -33,12 +34,34 @@ final class RegisteredPrograms {
     /// - Returns: a line for people.
     func add(_ program: MiddlewareProgram) throws -> String {
         var changed = list
-        guard try changed.add(program) else { return "\(program.name) is there already" }
+        let isNew = try changed.add(program)
+        let home = ProgramHome(workPath)
+        guard isNew || changed.untrusted(at: home).contains(program) else { return "\(program.name) is there already" }
+        changed.trust(program.name, at: home)
         try changed.write(in: workPath)
         list = changed
+        unregister { $0.name.isExactly(program.name) }
         register(program)
         return "\(program.name) added to the \(program.stage.rawValue) chain"
             + (isOn ? "" : ", which does not run programs")
+    }
+
+    /// Lets the programs run that came with a work path from elsewhere.
+    ///
+    /// - Returns: a line for people.
+    func trust() throws -> String {
+        let home = ProgramHome(workPath)
+        let untrusted = list.untrusted(at: home)
+        guard !untrusted.isEmpty else { return "every program may run already" }
+        var changed = list
+        for program in untrusted { changed.trust(program.name, at: home) }
+        try changed.write(in: workPath)
+        list = changed
+        for program in untrusted {
+            unregister { $0.name.isExactly(program.name) }
+            register(program)
+        }
+        return "may run now: \(untrusted.map(\.name).joined(separator: ", "))"
     }
 
     /// Removes a program. A run that has begun is not stopped.
@@ -75,6 +98,11 @@ final class RegisteredPrograms {
 
     private func register(_ program: MiddlewareProgram) {
         guard isOn else { return }
+        guard !list.untrusted(at: ProgramHome(workPath)).contains(program) else {
+            // Whatever its stage is, nothing is fetched without it.
+            let place = chains.register(request: UntrustedProgram(program), for: program.scope)
+            return registered.append((program, { [chains] in chains.request.remove(place) }))
+        }
         let middleware = ProgramMiddleware(program) { [onEnd, name = program.name] in onEnd(name, $0, $1, $2) }
         let scope = program.scope
         let chains = chains
@@ -99,6 +127,21 @@ final class RegisteredPrograms {
     private func unregister(_ isUnwanted: (MiddlewareProgram) -> Bool) {
         for (program, remove) in registered where isUnwanted(program) { remove() }
         registered.removeAll { isUnwanted($0.program) }
+    }
+}
+
+/// Fails the tasks of a program that came with a work path from elsewhere, before anything is asked for.
+private struct UntrustedProgram: RequestMiddleware {
+    let name: String
+    let priority: Int
+
+    init(_ program: MiddlewareProgram) { (name, priority) = (program.name, program.priority) }
+
+    func process(_ request: URLRequest, for task: TaskContext) async throws -> URLRequest {
+        throw DownloadError(
+            .middleware,
+            "\(name) was not run, because it came with a work path from elsewhere (copied, restored or moved). See it with 'fk "
+                + "middleware list', and let it run here with 'fk middleware trust'.")
     }
 }
 

@@ -56,17 +56,20 @@ public struct DownloadRecord: Codable, Sendable, Hashable, Identifiable {
     public var lastUsed: Date?
     /// The path of the finished file; nil until the task is complete.
     package var path: String?
-    /// The path of the unfinished file, for a preview of its first bytes; nil while there is none.
+    /// The path that the file will have as far as is known now; nil if its folder is not known.
+    package var destination: String?
+    /// The path of the unfinished file; nil while there is none.
     package var partPath: String?
 
-    /// The unfinished file, for a preview of its first bytes; nil while there is none.
+    /// The unfinished file; nil while there is none. With several connections it has gaps: its length says nothing about
+    /// the bytes that have arrived.
     public var partURL: URL? { partPath.map { URL(fileURLWithPath: $0, isDirectory: false) } }
 
     /// The URL, state, byte counts, error and file of the task, as `Messager.info` reports them.
     public var info: DownloadInfo {
         var info = DownloadInfo(id: id, url: url, state: state, count: ByteCount(received: received, expected: size))
         (info.error, info.attempts, info.barrels) = (error, attempts, barrels)
-        (info.path, info.fileName) = (path, name)
+        (info.path, info.knownName) = (path, name)
         if state == .action { info.bytesPerSecond = Double(bytesPerSecond) }
         return info
     }
@@ -86,11 +89,10 @@ public struct DownloadRecord: Codable, Sendable, Hashable, Identifiable {
         path = record.state == .complete ? record.path : nil
         let folder = workPath?.destination(of: record) ?? record.task.directory
         partPath = path == nil ? folder.flatMap(record.partPath) : nil
-        name =
-            path?.lastPathPart ?? record.task.fileName
-            ?? FileNameRules.name(url: record.task.url, head: record.response)
+        name = record.presentName
         format = Self.format(of: name)
-        mimeType = record.response?["Content-Type"].flatMap(Self.mediaType)
+        mimeType = record.mimeType
+        destination = folder?.path(of: name)
         size = record.expected
         received = record.received
         lengthVerified = record.lengthVerified
@@ -120,8 +122,29 @@ public struct DownloadRecord: Codable, Sendable, Hashable, Identifiable {
         return name[name.index(after: dot)...].lowercased()
     }
 
-    private static func mediaType(_ value: String) -> String? {
+    fileprivate static func mediaType(_ value: String) -> String? {
         let type = value.prefix { $0 != ";" && $0 != "," }.trimmingCharacters(in: .whitespaces).lowercased()
         return type.isEmpty ? nil : type
+    }
+}
+
+extension TaskRecord {
+    /// The name of the finished file. Until it is complete, the name that was set, or the one from the server or the URL.
+    package var presentName: String {
+        (state == .complete ? path?.lastPathPart : nil) ?? task.fileName
+            ?? FileNameRules.name(url: task.url, head: response)
+    }
+
+    /// The media type that the server reported, in lower case and without parameters; nil while unknown.
+    package var mimeType: String? { response?["Content-Type"].flatMap(DownloadRecord.mediaType) }
+
+    /// The received part of the file in per cent, rounded down; nil while the length is unknown.
+    package var percentage: Int64? {
+        ByteCount(received: received, expected: expected).fraction.map { Int64($0 * 100) }
+    }
+
+    /// The path of the finished file, or the one that it will have: the folder and `presentName`.
+    package func destination(in workPath: WorkPath) -> String {
+        (state == .complete ? path : nil) ?? workPath.destination(of: self).path(of: presentName)
     }
 }

@@ -64,9 +64,10 @@ extension ChangeFeed {
         _ selector: TaskSelector, end: (@Sendable () -> Void)?, _ callback: @escaping @Sendable (AttemptInfo) -> Void
     ) throws -> UInt64 {
         let target = try Observers.Target(selector)
-        let listener = Observers.AttemptListener(number: observers.number(), target: target, callback: callback)
         // The target is followed; an attempt has no present value to report.
-        _ = try? follow(target)
+        let known = try? follow(target)
+        let listener = Observers.AttemptListener(
+            number: observers.number(), target: target, isAwaiting: known == nil, callback: callback)
         observers.add(listener, end: end)
         endAttemptSequences(target)
         listenersChanged()
@@ -78,6 +79,13 @@ extension ChangeFeed {
         let number = observers.number()
         observers.addDrained(number, callback)
         followQueue()
+        return number
+    }
+
+    /// Registers a listener for what is deleted to make room for downloads.
+    package func observeTrims(_ callback: @escaping @Sendable (TrimmedFiles) -> Void) -> UInt64 {
+        let number = observers.number()
+        observers.addTrims(number, callback)
         return number
     }
 

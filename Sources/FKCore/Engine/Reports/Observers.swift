@@ -98,13 +98,19 @@ package final class Observers: @unchecked Sendable {
         package let target: Target
         private let callback: @Sendable (AttemptInfo) -> Void
         private var reported = ReportedBytes()
-        package init(number: UInt64, target: Target, callback: @escaping @Sendable (AttemptInfo) -> Void) {
+        /// True until the target has a task: a sequence that waits for it does not end.
+        fileprivate var isAwaiting: Bool
+        package init(
+            number: UInt64, target: Target, isAwaiting: Bool, callback: @escaping @Sendable (AttemptInfo) -> Void
+        ) {
             self.number = number
             self.target = target
+            self.isAwaiting = isAwaiting
             self.callback = callback
         }
 
         package func tell(_ info: AttemptInfo) {
+            isAwaiting = false
             var info = info
             let previous = reported.previous(of: info.id, now: info.kept)
             if case .progressed(var count) = info.phase {
@@ -129,6 +135,7 @@ package final class Observers: @unchecked Sendable {
     private var whenMissed: [UInt64: @Sendable () -> Void] = [:]
     private var owners: [UInt64: @Sendable (EngineOwner) -> Void] = [:]
     private var drained: [UInt64: @Sendable () -> Void] = [:]
+    private var trims: [UInt64: @Sendable (TrimmedFiles) -> Void] = [:]
     /// The closures that end sequences, by the numbers of their listeners.
     private var ends: [UInt64: @Sendable () -> Void] = [:]
     /// The callers that wait.
@@ -144,7 +151,8 @@ package final class Observers: @unchecked Sendable {
 
     /// True if nobody listens or waits.
     package var isEmpty: Bool {
-        !wantsReports && states.isEmpty && owners.isEmpty && drained.isEmpty && ends.isEmpty && waits.count == 0
+        !wantsReports && states.isEmpty && owners.isEmpty && drained.isEmpty && trims.isEmpty && ends.isEmpty
+            && waits.count == 0
     }
 
     /// True if a listener follows this target.
@@ -231,6 +239,14 @@ package final class Observers: @unchecked Sendable {
         drained[number] = callback
     }
 
+    /// Adds a listener for what is deleted to make room.
+    package func addTrims(_ number: UInt64, _ callback: @escaping @Sendable (TrimmedFiles) -> Void) {
+        trims[number] = callback
+    }
+
+    /// Tells the listeners what was deleted.
+    package func tell(_ files: TrimmedFiles) { trims.values.forEach { $0(files) } }
+
     package func remove(_ number: UInt64) {
         if let target = targets.removeValue(forKey: number) {
             tasks[target]?.removeAll { $0.number == number }
@@ -242,6 +258,7 @@ package final class Observers: @unchecked Sendable {
         whenMissed[number] = nil
         owners[number] = nil
         drained[number] = nil
+        trims[number] = nil
         ends[number] = nil
     }
 
@@ -276,8 +293,13 @@ package final class Observers: @unchecked Sendable {
     }
 
     /// Ends the sequences of attempts; callbacks stay.
-    package func endAttemptSequences(_ target: Target) {
-        end(attempts.filter { $0.target == target && ends[$0.number] != nil }.map(\.number))
+    ///
+    /// - Parameter keepsAwaiting: true keeps those that wait for a task of the target.
+    package func endAttemptSequences(_ target: Target, keepsAwaiting: Bool) {
+        let over = attempts.filter { listener in
+            listener.target == target && ends[listener.number] != nil && !(keepsAwaiting && listener.isAwaiting)
+        }
+        end(over.map(\.number))
     }
 
     /// Ends the sequences of a barrel's sums; callbacks stay.
@@ -299,7 +321,7 @@ package final class Observers: @unchecked Sendable {
         waits.endAll()
         let bodies = ends.values
         (tasks, targets, barrels, attempts) = ([:], [:], [], [])
-        (states, whenMissed, owners, drained, ends) = ([:], [:], [:], [:], [:])
+        (states, whenMissed, owners, drained, trims, ends) = ([:], [:], [:], [:], [:], [:])
         bodies.forEach { $0() }
     }
 

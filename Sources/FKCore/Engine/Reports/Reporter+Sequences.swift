@@ -33,7 +33,7 @@ extension Reporter: ChangeFeed {
     func endSequences(of entry: TaskEntry) {
         for target in [Observers.Target.id(entry.id), .url(entry.record.task.url)] {
             endInfoSequences(target)
-            endAttemptSequences(target)
+            endAttemptSequences(target, behindAttemptOf: nil)
         }
         endBarrelSequences(of: entry)
     }
@@ -50,16 +50,22 @@ extension Reporter: ChangeFeed {
         observers.endInfoSequences(target)
     }
 
-    func endAttemptSequences(_ target: Observers.Target) { endAttemptSequences(target, behindAttemptOf: nil) }
+    func endAttemptSequences(_ target: Observers.Target) {
+        endAttemptSequences(target, behindAttemptOf: nil, keepsAwaiting: followed(target).isEmpty)
+    }
 
     /// Ends sequences of attempts under the same condition, if no attempt runs.
     ///
-    /// - Parameter entry: the task whose last attempt was just reported.
-    func endAttemptSequences(_ target: Observers.Target, behindAttemptOf entry: TaskEntry?) {
+    /// - Parameters:
+    ///   - entry: the task whose last attempt was just reported.
+    ///   - keepsAwaiting: true keeps the sequences that wait for a task; the default is false: there was one.
+    func endAttemptSequences(
+        _ target: Observers.Target, behindAttemptOf entry: TaskEntry?, keepsAwaiting: Bool = false
+    ) {
         guard observers.hasAttemptSequences(target),
             followed(target).allSatisfy({ ($0 === entry || $0.run == nil) && $0.record.state.isOver })
         else { return }
-        observers.endAttemptSequences(target)
+        observers.endAttemptSequences(target, keepsAwaiting: keepsAwaiting)
     }
 
     private func followed(_ target: Observers.Target) -> [TaskEntry] {

@@ -36,11 +36,14 @@ final class Reporter {
     func info(_ entry: TaskEntry) -> DownloadInfo {
         entry.refresh()
         var info = DownloadInfo(entry.record)
+        info.order = ChangeOrder(number: entry.record.number, generation: entry.info.generation, isInMemory: true)
         info.count.received = entry.received
+        if let counters = entry.run?.counters { info.received = counters.applied(to: entry.record.ranges).received }
         info.bytesPerSecond = info.state == .action ? entry.bytesPerSecond : 0
         info.wait = schedule.waiting(of: entry) ?? info.wait
         info.maxAttempts =
-            info.maxAttempts ?? max(schedule.configure.retry.maxAttempts, entry.record.planCount)
+            info.maxAttempts
+            ?? max(schedule.configure.retry.maxAttempts + entry.record.attemptsBeforeProgress, entry.record.planCount)
         if let run = entry.run {
             info.wait = run.transfer?.systemWait ?? info.wait
             info.lastByteAt = run.pace.lastByte
@@ -104,6 +107,9 @@ final class Reporter {
         observers.queueDrained()
     }
 
+    /// Tells what was deleted to make room.
+    func trimmed(_ files: TrimmedFiles) { observers.tell(files) }
+
     /// Counts a queued task whose info file has disappeared as gone.
     func lost(_ id: TaskID, group: Int32) {
         count(group, open: -1)
@@ -121,6 +127,7 @@ final class Reporter {
     /// Reports the new state of a task to counts, observers and middlewares.
     func stateChanged(_ entry: TaskEntry) {
         account(entry)
+        entry.feed?.wake()
         onState?(entry.record)
         tellMiddlewares(entry)
         if tell(entry), entry.record.state != .action, entry.isThere {
@@ -128,7 +135,7 @@ final class Reporter {
             armReports(whileIdle: true)
         }
         if !observers.states.isEmpty { observers.tell(info(entry)) }
-        if changes.isOpen { changes.append(.state(info(entry))) }
+        if changes.isOpen { writeState(entry) }
         if entry.record.state.isSettled {
             observers.waits.settled(entry.id)
             endSequences(of: entry)
@@ -198,14 +205,19 @@ final class Reporter {
             account(entry)
             tell(entry)
             if let run = entry.run { tellAttempt(entry, run, .progressed(ByteCount())) }
-            guard !chains.download.isEmpty, entry.received != entry.reported else { continue }
-            let middlewares = entry.middlewares(of: chains.download)
-            guard !middlewares.isEmpty, let context = entry.context else { continue }
-            let count = countForMiddlewares(entry)
-            callbacks.async { for middleware in middlewares { middleware.download(context, didReceive: count) } }
+            tellReceived(entry)
         }
         reportBarrels(isPolled: true)
         armReports(whileIdle: observers.barrels.contains(where: \.isMoving))
+    }
+
+    /// Reports the received bytes of a task to download middlewares, if they have others.
+    func tellReceived(_ entry: TaskEntry) {
+        guard !chains.download.isEmpty, entry.received != entry.reported else { return }
+        let middlewares = entry.middlewares(of: chains.download)
+        guard !middlewares.isEmpty, let context = entry.context else { return }
+        let count = countForMiddlewares(entry)
+        callbacks.async { for middleware in middlewares { middleware.download(context, didReceive: count) } }
     }
 
     func reportBarrels(isPolled: Bool = false) {
@@ -258,16 +270,23 @@ final class Reporter {
 
     /// Begins to write changes for other processes, with the tasks that run now: their info files may not say so yet.
     /// Changes are advice, so a full disk must not stop downloads.
-    func openChanges() {
-        guard !changes.isOpen else { return }
+    ///
+    /// - Parameter isAsked: true for a new follower, which reads from the end of the journal: the running tasks are written
+    ///   again then. The default is false.
+    func openChanges(isAsked: Bool = false) {
         do {
-            try changes.open()
-            for entry in schedule.running.values where entry.record.state == .action {
-                changes.append(.state(info(entry)))
-            }
+            let isNew = try changes.open()
+            guard isNew || isAsked else { return }
+            for entry in schedule.running.values where entry.record.state == .action { writeState(entry) }
+            changes.flush()
         } catch {
             book.problems.append("Other processes cannot follow this work path: \(error)")
         }
+    }
+
+    private func writeState(_ entry: TaskEntry) {
+        let info = info(entry)
+        changes.append(.state(info, order: info.order))
     }
 
     /// Other processes measure progress themselves.

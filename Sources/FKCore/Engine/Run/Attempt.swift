@@ -16,6 +16,8 @@ struct Attempt {
     private(set) var failure: DownloadError?
     /// Why bytes of earlier attempts were dropped: the first reason; nil if they were not.
     private(set) var dropReason: String?
+    /// The bytes that were received and found to be wrong.
+    private(set) var discarded: Int64 = 0
     /// True if the next attempt begins without a byte.
     private(set) var dropsAll = false
     /// True if bytes of several sources were combined.
@@ -39,7 +41,19 @@ struct Attempt {
 
     mutating func drop(because reason: String) { dropReason = dropReason ?? reason }
 
-    mutating func dropAll() { dropsAll = true }
+    /// All received bytes are dropped.
+    mutating func dropAll(_ received: Int64) {
+        dropsAll = true
+        discard(received)
+    }
+
+    /// Some received bytes are dropped, because they are wrong.
+    mutating func discard(_ count: Int64) { discarded &+= count }
+
+    /// The number of bytes that this attempt has received, also those that were dropped since.
+    func progress(received: Int64) -> Int64 {
+        max(0, received &+ discarded &- (dropReason == nil ? receivedBefore : 0))
+    }
 
     mutating func combine() { isCombined = true }
 
@@ -65,7 +79,7 @@ struct Attempt {
         if let maxAttempts = record.task.options.maxAttempts { policy.maxAttempts = maxAttempts }
         return RetryRules.decide(
             error: error, attempt: record.attempts, policy: policy, mirrors: plan.count - 1,
-            resumed: isResumed || RetryRules.looksSigned(url), random: random,
+            resumed: isResumed || RetryRules.looksSigned(url), random: random, counted: record.countedAttempts,
             isUnderway: received > 0 && !dropsAll, hasProgress: received > receivedBefore && !dropsAll,
             nextIsSame: plan[(record.attempts + record.firstOfPlan) % plan.count] == url, previous: previousError)
     }

@@ -8,11 +8,14 @@ final class Destinations {
     var names = NameNumbers()
     private let schedule: Schedule
     private let chains: MiddlewareChains
+    /// The budget of disk space; nil in tests.
+    let budget: DiskBudget?
     private var smallFiles = SmallFileRoom()
 
-    init(_ schedule: Schedule, _ chains: MiddlewareChains) {
+    init(_ schedule: Schedule, _ chains: MiddlewareChains, budget: DiskBudget? = nil) {
         self.schedule = schedule
         self.chains = chains
+        self.budget = budget
     }
 
     /// The maximum size in bytes of a body that is written to an empty part without asking the engine.
@@ -45,6 +48,6 @@ final class Destinations {
             // Running tasks may not have written theirs yet.
             return spare - min(max(0, spare), Int64(schedule.running.count) * Self.smallFile)
         }
-        return fits ? Self.smallFile : -1
+        return fits && budget?.claims(Self.smallFile, for: entry.id) != false ? Self.smallFile : -1
     }
 }

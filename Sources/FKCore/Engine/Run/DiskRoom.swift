@@ -26,12 +26,12 @@ struct DiskRoom: Equatable {
     /// - Throws: `.noSpace`, retryable if `isResumed`.
     func check(_ needed: Int64, folder: String, isResumed: Bool) throws(DownloadError) {
         guard needed > 0, needed > spare else { return }
-        var reasons = ["\(ByteSize.format(free)) are free"]
-        if kept > 0 { reasons.append("\(ByteSize.format(kept)) of them are to stay free") }
-        if promised > 0 { reasons.append("\(ByteSize.format(promised)) are for files that are being fetched") }
+        var needs = ["\(ByteSize.format(needed)) are needed"]
+        if promised > 0 { needs.append("\(ByteSize.format(promised)) for files that are being fetched") }
+        if kept > 0 { needs.append("\(ByteSize.format(kept)) in reserve") }
         throw DownloadError(
             .noSpace,
-            "There is not enough space in \(folder): \(ByteSize.format(needed)) are needed, \(reasons.joined(separator: ", ")). "
+            "There is not enough space in \(folder): \(needs.joined(separator: ", plus ")); \(ByteSize.format(free)) are free. "
                 + "Free some space, then retry.",
             isRetryable: isResumed, remedy: kept > 0 ? .lowerMinFree : nil)
     }

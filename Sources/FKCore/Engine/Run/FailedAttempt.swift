@@ -36,16 +36,18 @@ final class FailedAttempt {
         let (attempt, stage) = (run.attempt, stage)
         let failure = AttemptFailure(
             task: context, error: error, response: heads.refused?.httpURLResponse, received: entry.record.received,
-            progress: max(0, entry.record.received - attempt.receivedBefore), previousError: attempt.previousError,
+            progress: attempt.progress(received: entry.record.received), previousError: attempt.previousError,
             began: attempt.instant)
         guard let decision = await ask({ await FailureStage.run(stage, failure) }) else { return run.stopped() }
         let previous = attempt.previousError
+        // Bytes that were dropped again are no step forward.
+        let hasKept = entry.record.received > attempt.receivedBefore
         let retry = run.configure.retry
         let facts = FailureStage.Facts(
-            rules: rules, attempts: entry.record.attempts,
+            rules: rules, attempts: entry.record.countedAttempts,
             maxAttempts: entry.record.task.option { $0.maxAttempts } ?? retry.maxAttempts,
             nextURLIndex: entry.record.attempts % entry.record.plan.count,
-            isRepeated: failure.progress == 0 && previous?.code == error.code && previous?.status == error.status,
+            isRepeated: !hasKept && previous?.code == error.code && previous?.status == error.status,
             longestDelay: retry.maxRetryAfterSeconds)
         var next = FailureStage.next(decision, facts)
         var error = error
@@ -73,7 +75,8 @@ final class FailedAttempt {
         let chain = entry.middlewares(of: chains.response)
         guard !chain.isEmpty, let context = entry.context else { return run.follow(.fail, error) }
         let response = DownloadResponse(
-            task: context, response: (heads.refused ?? heads.last)?.httpURLResponse, error: error)
+            task: context, response: (heads.refused ?? heads.last)?.httpURLResponse, error: error,
+            destination: URL(fileURLWithPath: entry.record.destination(in: run.book.workPath)))
         guard let end = await ask({ await ResponseChainEnd.run(chain, response) }) else { return run.stopped() }
         guard let retry = end.retry else { return run.follow(.fail, error) }
         let next = FailureStage.next(.retry(after: retry.request.delay ?? .zero), facts)

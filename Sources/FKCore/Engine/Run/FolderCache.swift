@@ -38,6 +38,11 @@ struct FolderCache {
         return folder
     }
 
+    /// Closes the folders that no task has asked for in the last second, for an engine without running tasks.
+    mutating func closeUnused(now: Int64) {
+        for (path, open) in Array(folders.pairs) where now - open.seen >= Self.trust { folders.remove(path) }
+    }
+
     // MARK: Publishing
 
     /// The folders that were found in their places in this turn; nil outside of a turn.

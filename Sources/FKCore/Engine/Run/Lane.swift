@@ -32,6 +32,8 @@ final class Lane {
     /// The start of the range that it has requested and not received yet.
     var claim: Int64?
     var operation: (any TransportOperation)?
+    /// Masks the secrets of its last request; nil before the first one.
+    var echo: EchoMasking?
     /// The request that waits for its turn (`Schedule.takeTurn`).
     var held: PreparedRequest?
     /// Ends a lane that waits for its turn.
@@ -55,6 +57,8 @@ final class Lane {
     var nextAsk: RangeAsk?
     /// The time of the last request, in nanoseconds of the monotonic clock.
     var asked: Int64 = 0
+    /// The number of ticks (seconds) for which it has waited for a reader.
+    var heldTicks = 0
     /// `TransportRequest.prefersHTTP1` of the last request.
     var prefersHTTP1 = false
     /// True once the engine ends it. Another lane takes over its work.

@@ -84,8 +84,17 @@ struct LaneSet {
 
     /// The first lane, for the first missing range; nil if no byte is missing.
     ///
-    /// - Parameter ranges: the file's ranges with their present positions; empty while the file is unknown.
-    mutating func first(_ ranges: [SavedRange]) -> Lane? {
+    /// - Parameters:
+    ///   - ranges: the file's ranges with their present positions; empty while the file is unknown.
+    ///   - reading: the readers of the file; nil, the default, without any. With a window, no byte may be missing in it.
+    mutating func first(_ ranges: [SavedRange], _ reading: Reading? = nil) -> Lane? {
+        if let reading, !ranges.isEmpty {
+            let lane = add()
+            // Without another lane, the holes are fetched first of all.
+            if takeWork(lane, ranges, reading, sparesHoles: false) { return lane }
+            remove(lane)
+            return nil
+        }
         guard let index = ranges.isEmpty ? 0 : SegmentPlanner.nextRange(in: ranges) else { return nil }
         let lane = add()
         lane.index = index
@@ -103,15 +112,17 @@ struct LaneSet {
 
     /// A further lane; nil while none is useful.
     ///
-    /// - Parameter isOpen: returns true if a source may get another connection; nil is the attempt's own URL.
-    mutating func more(_ ranges: [SavedRange], isOpen: (String?) -> Bool) -> Lane? {
+    /// - Parameters:
+    ///   - reading: the readers of the file; nil, the default, without any.
+    ///   - isOpen: returns true if a source may get another connection; nil is the attempt's own URL.
+    mutating func more(_ ranges: [SavedRange], _ reading: Reading? = nil, isOpen: (String?) -> Bool) -> Lane? {
         guard afterLanes == nil, lanes.count < growth.limit,
             let source = mirrors.next(
                 limit: growth.limit, connections: { url in lanes.count { $0.mirror == url } }, isOpen: isOpen)
         else { return nil }
         let lane = add()
         lane.mirror = source
-        if takeWork(lane, ranges) { return lane }
+        if takeWork(lane, ranges, reading) { return lane }
         remove(lane)
         return nil
     }
@@ -155,29 +166,47 @@ struct LaneSet {
     /// Gives the next range, or half of another lane's range, to a lane that has filled its own. Returns false if there is no
     /// work for it.
     ///
-    /// - Parameter mayDivide: true if several connections may fill the file.
-    mutating func next(for lane: Lane, _ ranges: [SavedRange], mayDivide: @autoclosure () -> Bool) -> Bool {
-        lanes.count <= growth.limit && (lanes.count == 1 || mayDivide()) && takeWork(lane, ranges)
+    /// - Parameters:
+    ///   - reading: the readers of the file; nil, the default, without any.
+    ///   - mayDivide: true if several connections may fill the file.
+    mutating func next(
+        for lane: Lane, _ ranges: [SavedRange], _ reading: Reading? = nil, mayDivide: @autoclosure () -> Bool
+    ) -> Bool {
+        lanes.count <= growth.limit && (lanes.count == 1 || mayDivide()) && takeWork(lane, ranges, reading)
     }
 
-    /// Gives a lane a free range, or a claim to half of the largest one. Returns false if there is no work.
-    private func takeWork(_ lane: Lane, _ ranges: [SavedRange]) -> Bool {
+    /// Gives a lane a free range, a claim to half of the largest one, or what readers need first. Returns false if there is no
+    /// work.
+    private func takeWork(
+        _ lane: Lane, _ ranges: [SavedRange], _ reading: Reading?, sparesHoles: Bool = true
+    ) -> Bool {
         lane.index = nil
         lane.claim = nil
         lane.asksAgain = 0
         // Nothing is left of a small file.
         if SegmentPlanner.nextRange(in: ranges) == nil { return false }
         var ranges = ranges
-        var running = Set(lanes.compactMap(\.index))
-        for claim in lanes.compactMap(\.claim).sorted() {
-            guard let index = Self.index(of: claim, in: ranges) else { continue }
-            ranges = SegmentPlanner.split(ranges, index, at: claim)
-            running.insert(ranges.count - 1)
+        var flights: [Int: Int64?] = [:]
+        for other in lanes where other.trial == nil {
+            if let index = other.index { flights.updateValue(other.lastAsk.end, forKey: index) }
         }
-        let reserved = Set(holes.isEmpty ? [] : ranges.indices.filter { isHole(ranges[$0]) })
-        switch SegmentPlanner.nextStep(
-            ranges, running: running, connections: growth.limit, reserved: reserved)
-        {
+        for other in lanes.filter({ $0.claim != nil }).sorted(by: { $0.claim ?? 0 < $1.claim ?? 0 }) {
+            guard let claim = other.claim, let index = Self.index(of: claim, in: ranges),
+                let divided = SegmentPlanner.divide(ranges, index, at: claim)
+            else { continue }
+            ranges = divided.ranges
+            flights.updateValue(other.lastAsk.end, forKey: divided.new)
+        }
+        let reserved = Set(holes.isEmpty || !sparesHoles ? [] : ranges.indices.filter { isHole(ranges[$0]) })
+        let step =
+            if let reading {
+                ReadPlanner.nextStep(
+                    ranges, flights: flights, connections: growth.limit, reserved: reserved, reading: reading)
+            } else {
+                SegmentPlanner.nextStep(
+                    ranges, running: Set(flights.keys), connections: growth.limit, reserved: reserved)
+            }
+        switch step {
         case .fetch(let index): lane.index = index
         case .split(_, let at): lane.claim = at
         case .none: return false
@@ -193,8 +222,8 @@ struct LaneSet {
     ///
     /// - Parameter limit: the maximum number of ranges.
     func place(of lane: Lane, in ranges: [SavedRange], limit: Int) -> Place? {
-        guard let claim = lane.claim, ranges.count < limit, let index = Self.index(of: claim, in: ranges),
-            let end = ranges[index].end
+        guard let claim = lane.claim, ranges.count < limit || ranges.contains(where: SegmentPlanner.isEmpty),
+            let index = Self.index(of: claim, in: ranges), let end = ranges[index].end
         else { return nil }
         return Place(index: index, end: end)
     }
@@ -202,14 +231,17 @@ struct LaneSet {
     /// The lane that fills this range.
     func lane(filling index: Int) -> Lane? { lanes.first { $0.index == index } }
 
-    /// Divides the range at the claim. The lane fills the new range, which is the last of the list.
+    /// Divides the range at the claim. The lane fills the new range (`Lane.index`), which is the last of the list unless a number
+    /// is free.
     ///
     /// - Returns: the new ranges of the file.
     func settle(_ lane: Lane, at place: Place, _ ranges: [SavedRange]) -> [SavedRange] {
-        guard let claim = lane.claim else { return ranges }
+        guard let claim = lane.claim, let divided = SegmentPlanner.divide(ranges, place.index, at: claim) else {
+            return ranges
+        }
         lane.claim = nil
-        lane.index = ranges.count
-        return SegmentPlanner.split(ranges, place.index, at: claim)
+        lane.index = divided.new
+        return divided.ranges
     }
 
     // MARK: Fewer lanes

@@ -8,19 +8,21 @@ struct OpenPart {
     var counters: LiveCounters
     /// True if the file had bytes when the attempt began.
     var isResumed: Bool
-    /// The URL of the attempt: the task's own, or a mirror.
+    /// The address that the attempt asks: the task's own, a mirror of the task, or that of their host's mirror.
     let url: String
 
     /// True if it has to be brought to the destination before it gets its final name.
     var isAway: Bool { file.folder !== home }
 
     /// Opens the counters for the present ranges.
-    init(_ file: PartFile, home: Folder, of entry: TaskEntry) {
+    ///
+    /// - Parameter policies: those of hosts, which may have mirrors.
+    init(_ file: PartFile, home: Folder, of entry: TaskEntry, _ policies: HostPolicies) {
         self.file = file
         self.home = home
         counters = LiveCounters(entry.record.ranges)
         isResumed = entry.record.received > 0
-        url = entry.nextURL
+        url = policies.mirrored(entry.nextURL)
     }
 }
 
@@ -30,11 +32,15 @@ extension OpenPart {
     ///
     /// - Throws: the system's error; `.cancelled` if the run was stopped while it was copied.
     func broughtHome(
-        by run: TaskRun, isolation: isolated (any Actor)? = #isolation
+        by run: TaskRun, _ key: PartKey, isolation: isolated (any Actor)? = #isolation
     ) async throws(DownloadError) -> PartFile {
         let (away, home) = (file, home)
-        if try away.folder.movePart(away.name, to: home) { return PartFile(away, movedTo: home) }
-        let copy = try PartFile(in: home, name: away.name, exclusive: true)
+        if try away.folder.movePart(away.name, to: home, key) { return PartFile(away, movedTo: home) }
+        guard let copy = try PartFile.made(in: home, name: away.name, key) else {
+            throw DownloadError(
+                .destination, "\(home.path(of: away.name)) was made by another process: the file is copied again.",
+                isRetryable: true)
+        }
         do {
             try await run.offThread { () throws(DownloadError) in
                 try copy.fill(from: away)

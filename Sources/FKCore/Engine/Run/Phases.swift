@@ -13,11 +13,14 @@ final class Phases {
     private let deliveries: Deliveries?
     /// Finished files by their digests, for tasks with `TaskOptions.reuse`.
     private let reuse = ReuseIndex()
+    /// The readers of the tasks.
+    let readers: Readers
 
     init(
         _ reporter: Reporter, limits: RateLimits, sync: SyncService, transport: any Transport, inbox: EngineInbox,
-        destinations: Destinations, diskWork: DispatchQueue, deliveries: Deliveries? = nil
+        destinations: Destinations, diskWork: DispatchQueue, deliveries: Deliveries? = nil, readers: Readers = Readers()
     ) {
+        self.readers = readers
         self.deliveries = deliveries
         self.reporter = reporter
         self.limits = limits
@@ -50,6 +53,15 @@ final class Phases {
 
     /// Runs slow disk work on another thread.
     func onDisk(_ work: @escaping @Sendable () -> Void) { diskWork.async(execute: work) }
+
+    /// Runs a closure on the engine's thread, soon. What follows the end of a run comes after it.
+    func later(_ body: @escaping () -> Void) {
+        nonisolated(unsafe) let body = body
+        inbox.perform { engine in
+            body()
+            engine.startNext()
+        }
+    }
 
     /// A task is about to be complete. Its file waits to be synced from now on.
     func completes(_ entry: TaskEntry) { sync.add(entry) }

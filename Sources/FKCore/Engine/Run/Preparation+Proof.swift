@@ -14,12 +14,13 @@ extension Preparation {
 
     /// - Returns: why the file counts as it is; nil if it is fetched again, or if the run has ended.
     private func proof(isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) -> String? {
-        guard let path = entry.record.path, let expected = entry.record.expected else {
+        guard let path = entry.record.path, let expected = entry.record.fileLength else {
             try fetchAgain()
             return nil
         }
-        let checksum = entry.expectedDigest
-        let pieces = PieceChecksum.covering(entry.record.pieces, length: expected)
+        let checksum = entry.record.changed == nil ? entry.expectedDigest : entry.record.fileDigest
+        let pieces =
+            entry.record.changed == nil ? PieceChecksum.covering(entry.record.pieces, length: expected) : nil
         var proof = FileProof.judge(
             FileClaim.Found(path), of: entry.record, folderChanged: FileProof.folderChanged(path),
             isComparable: checksum != nil || pieces != nil)

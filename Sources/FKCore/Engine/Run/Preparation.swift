@@ -63,6 +63,12 @@ struct Preparation {
             return nil
         }
         if entry.record.renewed(in: folder, book.owner)?.name.isExactly(name) == true { return nil }
+        // The finished file takes the name of the adopted one, or another.
+        if let adopted = entry.record.task.option({ $0.adoptPath }),
+            FileNames.areOfOneFile(folder.path(of: name), adopted)
+        {
+            return nil
+        }
         return folder.contains(name) && !folder.isLeftover(name, of: entry.id, book.owner, before: BootID.began)
             ? name : nil
     }
@@ -80,7 +86,7 @@ struct Preparation {
         let path = folder.path(of: name)
         let size = try folder.fileLength(name)
         // Of an earlier attempt, before the file was there.
-        entry.record.removePart(of: book.workPath)
+        entry.record.removePart(of: book.workPath, book.owner)
         entry.record.keep(foreign: path)
         run.appendHistory(by: "existing", "\(path) was there already: nothing was fetched")
         entry.record.fill(size)
@@ -98,9 +104,11 @@ struct Preparation {
     private func openPart(in folder: Folder) throws(DownloadError) -> OpenPart {
         let part: PartFile
         if let held = try heldPart(in: folder) {
+            if let ring = entry.feed?.ring { return stream(PartFile(held, in: ring), home: folder) }
             part = held
             if isEdited(part) {
                 run.appendHistory(by: "resume", "somebody has written to the part file: starting again")
+                entry.tellReaders()
                 try part.truncate(to: 0)
                 entry.remakeRanges { $0.dropRanges() }
             }
@@ -108,6 +116,7 @@ struct Preparation {
                 run.appendHistory(
                     by: "resume",
                     "the digest that vouched for bytes of several versions was taken away: starting again")
+                entry.tellReaders()
                 try part.truncate(to: 0)
                 entry.remakeRanges { $0.dropRanges() }
             }
@@ -125,11 +134,20 @@ struct Preparation {
             }
             _ = entry.normalizeRanges()
         } else {
+            if !entry.record.ranges.isEmpty { entry.tellReaders() }
             entry.record.dropRanges()
             part = try newPart(in: folder)
         }
+        if let ring = entry.feed?.ring { return stream(PartFile(part, in: ring), home: folder) }
         entry.record.openPart()
-        return OpenPart(part, home: folder, of: entry)
+        return OpenPart(part, home: folder, of: entry, run.schedule.hosts.policies)
+    }
+
+    /// The part file of a stream has its window. The length of the file, its time and its holes say nothing.
+    private func stream(_ part: PartFile, home: Folder) -> OpenPart {
+        _ = entry.normalizeRanges()
+        entry.record.openPart()
+        return OpenPart(part, home: home, of: entry, run.schedule.hosts.policies)
     }
 
     /// True if the part file was written to after the task's last attempt: it is shorter, or has another time. A shorter file
@@ -144,14 +162,14 @@ struct Preparation {
     }
 
     /// The part file with the received bytes; nil if there are none, or if the file is missing or not the task's own
-    /// (`PartHolder`).
+    /// (`PartClaim`).
     private func heldPart(in home: Folder) throws(DownloadError) -> PartFile? {
         guard !entry.record.ranges.isEmpty else { return nil }
         let name = entry.record.partName ?? ""
         if let folder = try recordedFolder(of: name, besides: home) {
             guard let part = try heldPart(name, in: folder) else { return nil }
             // A copy that was interrupted.
-            home.removePart(name)
+            home.removePart(name, entry.record.partKey(book.owner))
             return part
         } else if let part = try heldPart(name, in: home) {
             entry.record.bringPartHome()
@@ -170,8 +188,10 @@ struct Preparation {
     }
 
     private func heldPart(_ name: String, in folder: Folder) throws(DownloadError) -> PartFile? {
-        if let part = try PartFile.reopened(in: folder, name: name, written: entry.record.written) { return part }
-        if case .another(let reason) = folder.holder(of: name) {
+        let (claim, file) = try folder.openPart(name, entry.record.partKey(book.owner))
+        if claim.allows(.adopt) { return file }
+        file?.close()
+        if let reason = claim.reason {
             run.appendHistory(by: "resume", "\(folder.path(of: name)) \(reason): starting again under another name")
         }
         return nil
@@ -179,46 +199,76 @@ struct Preparation {
 
     /// An empty part file with the usual part name, or with another one if a foreign file has that name there or in the
     /// destination.
+    ///
+    /// - Throws: `.destination` for a name that the task asks for and the file system refuses, before a byte is fetched.
     private func newPart(in home: Folder) throws(DownloadError) -> PartFile {
         let folder = try partsFolder(besides: home)
+        let asked = entry.record.task.fileName
+        let final = asked ?? run.urlName
+        while true {
+            if let asked, !home.fitted(asked).isExactly(asked), let refusal = home.refusal(of: asked, EINVAL) {
+                throw refusal
+            }
+            do throws(DownloadError) {
+                return try newPart(in: home, folder, for: folder?.fitted(home.fitted(final)) ?? home.fitted(final))
+            } catch {
+                guard [home, folder ?? home].contains(where: { $0.useStricterNames(for: final, error) }) else {
+                    throw error
+                }
+            }
+        }
+    }
+
+    private func newPart(in home: Folder, _ folder: Folder?, for final: String) throws(DownloadError) -> PartFile {
         // An interrupted attempt may have left one with another name, or in another folder.
-        entry.record.removePart(of: book.workPath)
-        let final = entry.record.task.fileName ?? run.urlName
-        for number in 0...8 {
-            entry.record.usePart(
-                number == 0
-                    ? FileNameRules.partName(for: final, id: entry.id)
-                    : FileNameRules.partName(for: final, id: entry.id, prefix: Folder.randomDigits()), in: folder?.path)
+        entry.record.removePart(of: book.workPath, book.owner)
+        // A part in another folder is brought to the destination, where another work path must not have its name.
+        let first = folder == nil && home.takesMarks && book.owner.workPath != nil ? 0 : 1
+        for number in first...9 {
+            let name =
+                switch number {
+                case 0: FileNameRules.partName(for: final, id: entry.id)
+                case 1: FileNameRules.partName(for: final, id: entry.id, workPath: book.owner.digits)
+                default:
+                    FileNameRules.partName(
+                        for: "\(Folder.randomDigits())-\(final)", id: entry.id, workPath: book.owner.digits)
+                }
+            entry.record.usePart(name, in: folder?.path)
             // The record comes first: after a crash nothing else knows the name or the folder.
-            if number > 0 || folder != nil { try book.save(entry) }
+            if number > first || folder != nil { try book.save(entry) }
             guard let name = entry.record.partName, let part = try emptyPart(name, in: home) else { continue }
             guard let folder else { return part }
             part.remove()
+            part.close()
             if let part = try emptyPart(name, in: folder) { return part }
         }
         throw DownloadError(
             .destination, "No part file can be made in \((folder ?? home).path): its names are taken.")
     }
 
-    /// Creates the part file, or empties the one of an earlier attempt; nil if a foreign file has the name.
+    /// Creates the part file, or empties the one of an earlier attempt; nil if the name is another owner's, or if the file needs
+    /// a name that says whose it is.
     private func emptyPart(_ name: String, in folder: Folder) throws(DownloadError) -> PartFile? {
-        if let part = try PartFile.made(in: folder, name: name) { return part }
-        guard let part = try PartFile.reopened(in: folder, name: name) else {
-            if case .another(let reason) = folder.holder(of: name) {
+        let key = entry.record.partKey(book.owner)
+        if let part = try PartFile.made(in: folder, name: name, key) { return part }
+        let (claim, file) = try folder.openPart(name, key)
+        guard let file else {
+            if let reason = claim.reason {
                 run.appendHistory(by: "part", "\(folder.path(of: name)) \(reason): it stays, and another name is used")
             }
             return nil
         }
-        guard part.openedLength > 0 else { return part }
-        guard entry.isNew else {
-            try part.truncate(to: 0)
-            return part
+        if claim.allows(.shorten), file.openedLength == 0 || !entry.isNew {
+            try file.truncate(to: 0)
+            return file
         }
-        // Its info file was lost. The bytes may still be of use, so they are kept.
-        part.close()
+        // Its info file was lost, or nothing tells whose it is. The bytes may still be of use, so they are kept.
+        defer { file.close() }
         let final = entry.record.task.fileName ?? FileNameRules.name(url: entry.record.task.url, head: nil)
         let kept = try entry.keep(name, in: folder, for: final)
-        book.problems.append("A part file without an info file was kept as \(kept).", code: .fileExists)
-        return try PartFile.made(in: folder, name: name)
+        book.problems.append(
+            "Another fk began the file \(folder.path(of: final)): its bytes are in \(kept). Delete that file if you do not need it.",
+            code: .fileExists)
+        return try PartFile.made(in: folder, name: name, key)
     }
 }

@@ -11,43 +11,29 @@ struct PreparedRequest: Sendable {
     /// The lower-case names of fields that are only sent to the first origin and never displayed.
     var secretHeaders: Set<String> = []
 
-    /// The request without everything that only the task's own servers may see.
-    var withoutSecrets: PreparedRequest {
-        guard case .full(let request) = form else { return self }
-        var prepared = self
-        let secret = secretHeaders.union(HeaderField.alwaysSecret)
-        for name in request.allHTTPHeaderFields?.keys.map(\.self) ?? [] where secret.contains(name.lowercased()) {
-            prepared.request.setValue(nil, forHTTPHeaderField: name)
-        }
-        return prepared
-    }
-
     /// Runs the request chain. The first error ends it.
     ///
-    /// The fields that a program sets count as secret. If it changes the origin of the URL, it has no say in which secrets
-    /// of the task go there, so none do.
+    /// A field belongs to the origin of the request at which it was set (`RequestSecrets`). The fields that a program sets count as
+    /// secret.
     ///
     /// - Parameter secret: the names of the task's own secret fields.
     static func run(
         _ chain: [any RequestMiddleware], _ request: URLRequest, _ context: TaskContext, secret taskSecret: [String]
     ) async -> Result<PreparedRequest, DownloadError> {
         var request = request.keepingFields
+        var secrets = RequestSecrets(of: request)
         var secret = Set(chain.flatMap(\.secretHeaders).map { $0.lowercased() })
         for middleware in chain {
             do {
-                guard let program = middleware as? ProgramMiddleware else {
+                let before = request
+                if let program = middleware as? ProgramMiddleware {
+                    let (changed, fields) = try await program.change(request, for: context)
+                    request = changed
+                    secret.formUnion(fields.map { $0.lowercased() })
+                } else {
                     request = try await middleware.process(request, for: context)
-                    continue
                 }
-                let origin = request.url.flatMap { URLOrigin($0.absoluteString) }
-                let (changed, fields) = try await program.change(request, for: context)
-                request = changed
-                if changed.url.flatMap({ URLOrigin($0.absoluteString) }) != origin {
-                    let own = Set(fields.map { $0.lowercased() })
-                    let others = secret.union(taskSecret.map { $0.lowercased() }).union(HeaderField.alwaysSecret)
-                    for name in others.subtracting(own) { request.setValue(nil, forHTTPHeaderField: name) }
-                }
-                secret.formUnion(fields.map { $0.lowercased() })
+                secrets.follow(from: before, to: &request)
             } catch {
                 return .failure(
                     DownloadError(
@@ -55,7 +41,79 @@ struct PreparedRequest: Sendable {
                     ))
             }
         }
+        let names = secret.union(taskSecret.map { $0.lowercased() })
+        secrets.drop(from: &request) { HeaderField.isSecret($0) || names.contains($0) }
         return .success(PreparedRequest(form: .full(request), secretHeaders: secret))
+    }
+}
+
+/// The origins of a request's header fields and of its login, while the request chain changes it.
+///
+/// A middleware sets a field for the URL that it returns. A field that it leaves as it was keeps its origin. So a middleware or a
+/// program that sends a request elsewhere takes no secret along that it does not name itself.
+struct RequestSecrets {
+    /// By lower-case name.
+    private var origins: [String: URLOrigin?] = [:]
+
+    /// The fields of a request are meant for its URL.
+    init(of request: URLRequest) {
+        let origin = Self.origin(of: request)
+        for name in (request.allHTTPHeaderFields ?? [:]).keys { origins.updateValue(origin, forKey: name.lowercased()) }
+    }
+
+    /// Takes a step of the chain over. The login of a URL does not follow to another origin.
+    mutating func follow(from before: URLRequest, to after: inout URLRequest) {
+        let origin = Self.origin(of: after)
+        if origin != Self.origin(of: before), let url = after.url?.absoluteString,
+            let login = URLParts(url).userinfo, login == URLParts(before.url?.absoluteString ?? "").userinfo
+        {
+            let parts = URLParts(url)
+            after.url = URL(string: parts.requestURL + (parts.fragment.map { "#\($0)" } ?? ""))
+        }
+        let former = Self.fields(of: before)
+        for (name, value) in Self.fields(of: after) where former[name] != value {
+            origins.updateValue(origin, forKey: name)
+        }
+    }
+
+    /// Removes the secret fields that do not belong to the origin of the request's URL.
+    func drop(from request: inout URLRequest, isSecret: (String) -> Bool) {
+        let target = Self.origin(of: request)
+        for name in (request.allHTTPHeaderFields ?? [:]).keys where isSecret(name.lowercased()) {
+            let own = origins[name.lowercased()] ?? nil
+            if own == nil || own != target { request.setValue(nil, forHTTPHeaderField: name) }
+        }
+    }
+
+    private static func origin(of request: URLRequest) -> URLOrigin? {
+        request.url.flatMap { URLOrigin($0.absoluteString) }
+    }
+
+    private static func fields(of request: URLRequest) -> [String: String] {
+        var fields: [String: String] = [:]
+        for (name, value) in request.allHTTPHeaderFields ?? [:] { fields[name.lowercased()] = value }
+        return fields
+    }
+}
+
+extension TransportRequest {
+    /// The request of a task to one of its addresses, as the transport sends it. The fields of `prepared` are those that the address
+    /// may receive.
+    ///
+    /// - Parameters:
+    ///   - isStranger: true for an address that a server has offered, of another origin: it gets no secret at all.
+    ///   - options: the downloader's options, overridden by the task's.
+    /// - Throws: the errors of the credentials, or `.invalidArgument` for a field that cannot be sent.
+    init(
+        _ prepared: PreparedRequest, of task: TaskDescription, isStranger: Bool, _ options: TransportOptions,
+        at date: Date,
+        prefersHTTP1: Bool = false
+    ) throws(DownloadError) {
+        let marked = task.option { $0.secretHeaders } ?? []
+        try self.init(
+            prepared.form, secretHeaders: prepared.secretHeaders.union(marked.map { $0.lowercased() }),
+            isStranger: isStranger, signer: task.option { $0.awsSignature }, of: task.secretOrigin, options, at: date,
+            prefersHTTP1: prefersHTTP1)
     }
 }
 

@@ -30,6 +30,8 @@ final class Publication {
     private var state = State.open
     /// The checksums of the file's pieces.
     private var sums: [UInt32] = []
+    /// The file whose checksums are on the disk; nil if there are none.
+    private var sumsOf: FileIdentity?
 
     private var folder: Folder { part.home }
     var isResponding: Bool { state == .responding }
@@ -62,7 +64,7 @@ final class Publication {
         self.sums = sums
         if part.isAway {
             _ = try checkPlaces()
-            part.file = try await part.broughtHome(by: run)
+            part.file = try await part.broughtHome(by: run, entry.record.partKey(book.owner))
             entry.record.bringPartHome()
         }
         if durability == .power {
@@ -82,16 +84,25 @@ final class Publication {
 
     private func complete() {
         writeSums()
+        if let adopted = entry.record.adopted, !adopted.isInUse, FileNames.exists(adopted.path) {
+            book.problems.append(
+                "\(adopted.path) was not continued, because nothing proved its bytes. It stays as it is, and the whole file was fetched.",
+                code: .fileExists)
+        }
         run.complete(isRecorded: state == .recorded)
     }
 
-    /// Writes the checksums of the finished file's pieces. Without space for them, the file has none.
+    /// Writes the checksums of the finished file's pieces, before the file gets its name: a kill in between loses nothing, because
+    /// sums of another file do not count. A response middleware may have moved the file. Without space for them, the file has
+    /// none.
     private func writeSums() {
-        guard let length = entry.record.expected, PieceFile.isFor(length: length), entry.record.isForeign != true,
+        guard sumsOf != entry.record.written, let length = entry.record.expected, PieceFile.isFor(length: length),
+            entry.record.isForeign != true,
             let written = entry.record.written, written.length == length, sums.count == PieceSums.count(length)
         else { return }
         do {
             try PieceFile(identity: written, sums: sums).write(book.workPath.piecesPath(entry.id))
+            sumsOf = written
         } catch {
             book.problems.append("The checksums of \(entry.record.path ?? "a file") could not be kept: \(error)")
         }
@@ -151,13 +162,32 @@ final class Publication {
         }
     }
 
+    /// Gives the part the time of the server's version if the options want it. It has to come before the record knows the file's
+    /// identity.
+    ///
+    /// - Returns: the status afterwards; nil if nothing was changed.
+    private func takeServerTime() -> stat? {
+        guard entry.record.task.option({ $0.remoteTime }) == true,
+            let date = entry.record.validator?.lastModified.flatMap({ HTTPDate.parse($0) }),
+            (0...Double(Int32.max) * 4).contains(date.timeIntervalSince1970)
+        else { return nil }
+        part.file.setTime(Int64(date.timeIntervalSince1970) * 1_000_000_000)
+        return try? part.file.namedStatus()
+    }
+
     private func rename(_ status: stat) throws(DownloadError) -> Naming {
+        let status = takeServerTime() ?? status
         let renewed = entry.record.renewed(in: folder, book.owner)
-        let name = renewed?.name ?? run.finalName(heads.last)
+        var name = renewed?.name ?? finalName()
         let policy =
             renewed.map { $0.act == .replace ? .overwrite : .rename }
-            ?? entry.record.task.option { $0.existing } ?? (entry.record.task.fileName == nil ? .rename : .refuse)
+            ?? (entry.record.mayReplace(adopted: folder.path(of: name)) ? .overwrite : nil)
+            ?? entry.record.task.option { $0.existing }
+            ?? (entry.record.task.fileName == nil || entry.record.adopted != nil ? .rename : .refuse)
         recordIdentity(FileIdentity(status, born: part.file.born))
+        part.file.open(forOthers: status)
+        // Until the old file is replaced, its checksums stay.
+        if renewed == nil { writeSums() }
         var number = 0
         // A process that was killed in a rename of two steps has left the part with one of the names, so each is tried.
         let triesAll = policy != .rename || status.st_nlink > 1 || renewed != nil
@@ -174,9 +204,17 @@ final class Publication {
             try saveBeforeRename()
             if durability == .power { try book.synchronize(entry) }
             if renewed?.act == .keepAside, number == 0 { try keepEdited(name) }
-            let isNamed = try folder.rename(
-                part.file.name, to: candidate, replacing: policy == .overwrite)
-            if isNamed { return .named }
+            do throws(DownloadError) {
+                if try folder.rename(part.file.name, to: candidate, replacing: policy == .overwrite) { return .named }
+            } catch {
+                // The bytes are there, and only the name that the server or the URL chose is refused.
+                guard renewed == nil, entry.record.task.fileName == nil, folder.useStricterNames(for: name, error)
+                else {
+                    throw error
+                }
+                (name, number) = (finalName(), 0)
+                continue
+            }
             if try takeBack(candidate) { return .named }
             switch policy {
             // The name was taken since it was checked.
@@ -185,6 +223,17 @@ final class Publication {
             case .skip: return .existing(candidate)
             }
         }
+    }
+
+    /// The final name. One that the server or the URL chose has no characters that the file system is known to refuse.
+    private func finalName() -> String {
+        let wanted = run.finalName(heads.last)
+        let name = entry.record.task.fileName == nil ? folder.fitted(wanted) : wanted
+        if !name.isExactly(wanted), let character = FileNameParts.refused(in: wanted, onlyASCII: true) {
+            run.appendHistory(
+                by: "name", "the file system refuses '\(character)' in \"\(wanted)\": the file is named \(name)")
+        }
+        return name
     }
 
     /// Somebody has written to the finished file. It is kept under the next free name.
@@ -201,6 +250,7 @@ final class Publication {
         let path = folder.path(of: name)
         _ = try folder.fileLength(name)
         entry.record.keep(foreign: path)
+        if sumsOf != nil { unlink(book.workPath.piecesPath(entry.id)) }
         // The record written before the rename says nothing of this.
         state = .open
         part.file.remove()
@@ -211,7 +261,8 @@ final class Publication {
     /// is synced before the rename, so the file needs no mark.
     private func recordIdentity(_ identity: FileIdentity) {
         entry.record.identify(identity)
-        guard durability == .process else { return }
+        // A synced file has no mark, and a part has.
+        guard durability == .process else { return FileOwner.clear(part.file.descriptor) }
         part.file.mark(identity, as: entry.id, book.owner)
     }
 
@@ -264,13 +315,14 @@ final class Publication {
         // A chain that was registered just now may move the file. The record is then written again.
         state = .responding
         let workPath = book.workPath
-        let end = await run.inChain { await ResponseChainEnd.run(chain, response, workPath) }
+        let file = ReceivedFile(path, received, entry.id, book.owner)
+        let end = await run.inChain { await ResponseChainEnd.run(chain, response, workPath, file) }
         state = .open
-        takePlace(from: end.response)
-        if let written = entry.record.written, received?.matches(written) != true { entry.record.noteChange() }
+        takePlace(from: end.response, isAnothers: end.received?.isAnothers == true)
+        if entry.record.written.map({ received?.matches($0) != true }) ?? true { entry.record.noteChange() }
         try run.checkStop()
         if let failure = end.downloadError { throw reject(failure) }
-        try await settleChangedSums(since: received)
+        try await settleChange(by: end.received?.changers ?? [], end.received)
         // With `Durability.power` the new name of the file is synced before the record contains it.
         guard durability == .power, entry.record.leftBehind != nil, let path = entry.record.path else { return }
         do {
@@ -281,24 +333,50 @@ final class Publication {
         }
     }
 
-    /// Reads the file again if a response middleware has changed it.
+    /// The CRC-32C of the received file; nil if it is not known.
+    private func receivedSum(_ length: Int64) -> String? {
+        if !sums.isEmpty { return PieceSums.whole(sums, length: length) }
+        guard let pieces = PieceChecksum.covering(entry.record.pieces, length: length) else { return nil }
+        var crc = CRC32C()
+        var end: Int64 = 0
+        for piece in pieces {
+            guard piece.start == end else { return nil }
+            crc.append(piece.crc32c, count: piece.end - piece.start)
+            end = piece.end
+        }
+        return Digester.hex(withUnsafeBytes(of: crc.value.bigEndian) { Array($0) })
+    }
+
+    /// Reads the file again if a response middleware may have changed it. A copy has the bytes that were received. The digests of
+    /// other bytes are of no use: the record then says who has changed the file, and keeps the checksum of what is there now.
     ///
-    /// - Parameter received: the file before the chain.
     /// - Throws: `.cancelled` if the run was stopped.
-    private func settleChangedSums(
-        since received: FileIdentity?, isolation: isolated (any Actor)? = #isolation
+    private func settleChange(
+        by names: [String], _ file: ReceivedFile?, isolation: isolated (any Actor)? = #isolation
     ) async throws(DownloadError) {
-        guard let path = entry.record.path, let written = entry.record.written, PieceFile.isFor(length: written.length),
-            received?.matches(written) != true
-        else { return }
-        let length = written.length
+        guard !names.isEmpty, let file, let path = entry.record.path else { return }
+        let by = names.reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }.joined(separator: ", ")
         let result = try? await run.offThread { () throws(DownloadError) in
-            let file = try PartFile(reading: path.lastPathPart, in: try Folder(path: path.folderPart))
-            defer { file.close() }
-            return try file.sums([UInt32?](repeating: nil, count: PieceSums.count(length)), length: length)
+            var sums: [UInt32] = []
+            return (try FileChange.read(path, by: by, &sums), sums)
         }
         try run.checkStop()
-        sums = result ?? []
+        guard let (change, found) = result else {
+            sums = []
+            return
+        }
+        let isSame = change.length == entry.record.expected && change.crc32c == receivedSum(change.length)
+        if isSame, !file.isAnothers {
+            sums = found
+            return
+        }
+        sums = []
+        entry.record.change(change)
+        run.appendHistory(
+            by: by,
+            file.isAnothers
+                ? "names \(path), which was there before: it counts as the result, and stays when the task is trashed"
+                : "changed the file, which has \(Plural.count(change.length, "byte")) now")
     }
 
     /// Rejects the file: it loses its final name, and the next attempt fetches it from the beginning.
@@ -328,13 +406,19 @@ final class Publication {
     /// the old one is removed after the record contains the new one, so a killed process leaves at least one. At the old
     /// place only the moved file is removed; a file that another program has put there stays, and so does one of another
     /// length, which cannot be a copy. After a stopped chain, a new file at the same path is not taken for a middleware's.
-    private func takePlace(from response: DownloadResponse) {
+    ///
+    /// - Parameter isAnothers: true if the file that the chain has named was there before.
+    private func takePlace(from response: DownloadResponse, isAnothers: Bool) {
         let (oldPath, old) = (entry.record.path, entry.record.written)
         if let path = response.fileURL?.path { entry.record.name(path) }
         guard let path = entry.record.path else { return }
         let file = FileIdentity(path: path)
         let isSamePath = oldPath?.isExactly(path) == true
-        if run.stop == nil || !isSamePath || file?.inode == old?.inode { entry.record.identify(file) }
+        if isAnothers {
+            entry.record.keep(foreign: path)
+        } else if run.stop == nil || !isSamePath || file?.inode == old?.inode {
+            entry.record.identify(file)
+        }
         let left = response.leftBehind.map(\.path).compactMap { other -> SetAsideFile? in
             guard !FileNames.isOneName(path, other), let there = FileIdentity(path: other) else { return nil }
             let reason =

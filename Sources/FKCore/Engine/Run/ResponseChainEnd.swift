@@ -4,28 +4,39 @@ import Foundation
 /// The result of a response chain.
 struct ResponseChainEnd: Sendable {
     var response: DownloadResponse
+    /// The file after the chain; nil after a failed download, which has no file.
+    var received: ReceivedFile?
     /// The middleware that threw an error, and the error; nil if none did.
     var failure: (name: String, error: any Error)?
     /// The first middleware that asked for another attempt of a failed download; nil if none did.
     var retry: (name: String, request: RetryRequest)?
 
     /// Runs the chain. The first error ends it, except after a failed download, which all middlewares receive. A middleware
-    /// that names no readable regular file as the finished one has failed: the file it received counts. One that has moved the
-    /// file into a work path has failed as well, and the moved file counts.
+    /// that names no readable regular file as the finished one has failed: the file it received counts. So has one that names a
+    /// file that was there before, while the received one is still there. One that has moved the file into a work path has failed
+    /// as well, and the moved file counts.
     ///
-    /// - Parameter workPath: of the task; nil after a failed download, which has no file.
+    /// - Parameters:
+    ///   - workPath: of the task; nil after a failed download.
+    ///   - received: the file; nil after a failed download.
     static func run(
-        _ chain: [any ResponseMiddleware], _ response: DownloadResponse, _ workPath: WorkPath? = nil
+        _ chain: [any ResponseMiddleware], _ response: DownloadResponse, _ workPath: WorkPath? = nil,
+        _ received: ReceivedFile? = nil
     ) async -> ResponseChainEnd {
         var response = response
+        var received = received
         var retry: (name: String, request: RetryRequest)?
         for middleware in chain {
             do {
+                let began = KernelTime.now
                 let answer = try await middleware.process(response)
                 if response.error == nil, let path = answer.fileURL?.path, let fault = fault(of: path) {
                     let error = DownloadError(
                         .middleware, "\(middleware.name) names \(path) as the finished file: \(fault).")
-                    return .init(response: response, failure: (middleware.name, error))
+                    return .init(response: response, received: received, failure: (middleware.name, error))
+                }
+                if let path = answer.fileURL?.path {
+                    try received?.take(path, leftBehind: answer.leftBehind, since: began, from: middleware.name)
                 }
                 let folder = response.fileURL?.path.folderPart
                 response = answer
@@ -35,14 +46,16 @@ struct ResponseChainEnd: Sendable {
                 do { try Folder.checkOutside(workPath, path.folderPart) } catch {
                     let error = DownloadError(
                         .middleware, "\(middleware.name) has moved the finished file to \(path): \(error.message)")
-                    return .init(response: response, failure: (middleware.name, error))
+                    return .init(response: response, received: received, failure: (middleware.name, error))
                 }
             } catch {
-                if response.error == nil { return .init(response: response, failure: (middleware.name, error)) }
+                if response.error == nil {
+                    return .init(response: response, received: received, failure: (middleware.name, error))
+                }
                 if let request = error as? RetryRequest, retry == nil { retry = (middleware.name, request) }
             }
         }
-        return .init(response: response, retry: retry)
+        return .init(response: response, received: received, retry: retry)
     }
 
     /// The reason why a path cannot be a finished file; nil if it can.
@@ -56,10 +69,12 @@ struct ResponseChainEnd: Sendable {
     /// Tells response middlewares that the deadline of a task has passed. Their errors are ignored.
     ///
     /// - Parameter head: the last response's; nil without one.
-    static func tell(_ error: DownloadError, of entry: TaskEntry, head: ResponseHead?, _ chains: MiddlewareChains) {
-        let chain = entry.middlewares(of: chains.response)
+    static func tell(_ error: DownloadError, of entry: TaskEntry, head: ResponseHead?, _ book: TaskBook) {
+        let chain = entry.middlewares(of: book.chains.response)
         guard !chain.isEmpty, let context = entry.context else { return }
-        let response = DownloadResponse(task: context, response: head?.httpURLResponse, error: error)
+        let response = DownloadResponse(
+            task: context, response: head?.httpURLResponse, error: error,
+            destination: URL(fileURLWithPath: entry.record.destination(in: book.workPath)))
         Task { _ = await run(chain, response) }
     }
 

@@ -17,6 +17,10 @@ struct RunWork {
         case keepExisting(String)
         /// A finished file with this SHA-256 may have the bytes already.
         case reuse(String, Transfer)
+        /// Finished files have to go before the rest of this one is fetched.
+        case makeRoom(@Sendable () -> Result<TrimmedFiles, DownloadError>, Transfer)
+        /// The bytes of another program's partial file are copied to the part file.
+        case adopt(String, Transfer)
         /// A damaged file is copied to the part file, to be repaired there.
         case copyDamaged(Transfer)
         /// All bytes are there, and pieces have to be compared with a list's digests.
@@ -29,7 +33,7 @@ struct RunWork {
         /// False if the failed work follows the answers of a server.
         var isBeforeRequest: Bool {
             switch self {
-            case .prove, .keepExisting, .reuse, .copyDamaged: true
+            case .prove, .keepExisting, .reuse, .adopt, .makeRoom, .copyDamaged: true
             case .comparePieces, .finish, .decide: false
             }
         }

@@ -15,16 +15,22 @@ extension TaskEntry {
     ) throws(DownloadError) -> String {
         var number = 0
         while true {
-            let path = folder.path(of: names(number))
+            let other = folder.fitted(names(number))
+            let path = folder.path(of: other)
             // An earlier file of this task with the same name is of no use any more.
             record.removeSetAside(path)
-            if !folder.contains(names(number)) {
+            if !folder.contains(other) {
                 if let identity {
                     record.setAside(SetAsideFile(path: path, written: identity))
                     // Without the record the file is still moved: wrong bytes must not have the right name.
                     try? book.save(self)
                 }
-                if try folder.rename(name, to: names(number), replacing: false) { return path }
+                do throws(DownloadError) {
+                    if try folder.rename(name, to: other, replacing: false) { return path }
+                } catch {
+                    guard folder.useStricterNames(for: names(number), error) else { throw error }
+                    continue
+                }
             }
             number += 1
         }
@@ -36,7 +42,7 @@ extension TaskEntry {
     package func keep(_ name: String, in folder: Folder, for final: String) throws(DownloadError) -> String {
         var number = 0
         while true {
-            let kept = FileNameRules.oldName(for: final, id: id, number: number)
+            let kept = FileNameRules.oldName(for: folder.fitted(final), id: id, number: number)
             if try folder.rename(name, to: kept, replacing: false) { return folder.path(of: kept) }
             number += 1
         }

@@ -27,10 +27,15 @@ extension TaskRun {
         if error.isOutOfDescriptors, schedule.taken > 1 { return waitForDescriptors() }
         let part = part
         let url = part?.url ?? entry.nextURL
-        var error = error
+        var error = entry.record.secretBook.mask(error)
         error.url = error.url ?? URLMasking.mask(url)
+        if let policy = retryPolicy(for: error, from: url), !error.isRetryable {
+            error.isRetryable = true
+            noteHost("the policy of \(policy) says that \(error.status ?? 0) is retried")
+        }
         note(error)
         appendHistory(by: "attempt \(entry.record.attempts)", error.message)
+        if part != nil, !attempt.dropsAll { entry.record.noteProgress(received: entry.received) }
         let rules = attempt.decide(
             error, of: entry.record, from: url, received: part == nil ? 0 : entry.received,
             isResumed: resumed ?? (part?.isResumed == true && !attempt.dropsAll), policy: configure.retry,
@@ -41,6 +46,27 @@ extension TaskRun {
         rest(failure)
     }
 
+    /// Names a policy of the host in the history, once while it is the last one of its kind.
+    func noteHost(_ what: String) {
+        if entry.record.history.last(where: { $0.by == "host" })?.what != what { appendHistory(by: "host", what) }
+    }
+
+    /// The policy of the host that lets the status of an answer be retried; nil for none.
+    private func retryPolicy(for error: DownloadError, from url: String) -> String? {
+        guard error.code == .httpStatus, let status = error.status else { return nil }
+        let policies = schedule.hosts.policies
+        return policies.retrying(status, of: entry.host)
+            ?? policies.retrying(status, of: HostName.site(of: error, from: url))
+    }
+
+    /// True if no attempt follows a failure of this one.
+    var isLastAttempt: Bool {
+        let most = entry.record.task.option { $0.maxAttempts } ?? configure.retry.maxAttempts
+        var record = entry.record
+        record.noteProgress(received: entry.received)
+        return record.countedAttempts >= most && record.attempts >= record.planCount
+    }
+
     private func note(_ error: DownloadError) {
         attempt.fail(error)
         entry.record.fail(error)
@@ -49,13 +75,17 @@ extension TaskRun {
     /// Ends the failed attempt as it was decided.
     func follow(_ decision: RetryRules.Decision, _ error: DownloadError) {
         let url = part?.url ?? entry.nextURL
-        var error = error
+        var error = entry.record.secretBook.mask(error)
         error.url = error.url ?? URLMasking.mask(url)
         note(error)
         switch decision {
         case .retry(let seconds, let index, let pause):
             entry.urlIndex = (index + entry.record.firstOfPlan) % entry.record.plan.count
-            let asker = pause.map { schedule.pauseHost(HostName.site(of: error, from: url), seconds: $0) }
+            let asker = pause.map { seconds in
+                let site = HostName.site(of: error, from: url)
+                // The tasks of a host wait for its mirror, too.
+                return schedule.pauseHost(site == HostName.site(url) ? entry.host : site, seconds: seconds)
+            }
             if seconds > 0 {
                 let reason: Waiting.Reason = error.code == .noSpace ? .noSpace : .retry
                 entry.record.setWaiting(
@@ -74,7 +104,7 @@ extension TaskRun {
         case .fail:
             if entry.record.isRepair {
                 // The copy of the damaged file is of no use without the repair.
-                entry.record.removePart(of: book.workPath)
+                entry.record.removePart(of: book.workPath, book.owner)
                 dropBytes()
             }
             dropEmptyPart()
@@ -114,7 +144,7 @@ extension TaskRun {
         if let part, entry.record.isPublished { try? entry.unpublish(in: part.home, book.owner) }
         let head = heads.last
         end(as: .error)
-        ResponseChainEnd.tell(error, of: entry, head: head, book.chains)
+        ResponseChainEnd.tell(error, of: entry, head: head, book)
     }
 
     /// Ends a stopped run once its work and its lanes have ended.
@@ -133,7 +163,7 @@ extension TaskRun {
 
     private func dropFiles() {
         // The file may have its final name already, while the response chain runs.
-        if let path = entry.record.path, let part, !part.home.contains(part.file.name) {
+        if let path = entry.record.path, let part, !part.file.hasItsName {
             if entry.keepsRenewed, entry.record.former != nil {
                 // It has replaced the finished file already.
                 FileOwner.clear(path)
@@ -142,7 +172,7 @@ extension TaskRun {
             }
         }
         entry.removeLeftBehind()
-        if let part { part.file.remove() } else { entry.record.removePart(of: book.workPath) }
+        if let part { part.file.remove() } else { entry.record.removePart(of: book.workPath, book.owner) }
         dropBytes()
     }
 
@@ -200,6 +230,24 @@ extension TaskRun {
         entry.record.task.fileName ?? FileNameRules.name(own: urlName, head: head ?? entry.record.response)
     }
 
+    /// When bytes of several sources may be combined.
+    var mirrorPolicy: MirrorPolicy { entry.record.task.option { $0.mirrorPolicy } ?? configure.mirrorPolicy }
+
+    /// Each entry of the plan is another file: nothing of the file of another entry is kept.
+    func forgetOtherFile() {
+        let address = schedule.hosts.policies.mirrored(entry.nextURL)
+        guard !entry.record.isRepair, entry.record.source != (address == entry.record.task.url ? nil : address)
+        else { return }
+        if entry.received > 0 {
+            appendHistory(
+                by: "plan",
+                "\(Plural.count(entry.received, "byte")) dropped: \(URLMasking.mask(address)) is another file")
+        }
+        entry.record.removePart(of: book.workPath, book.owner)
+        dropBytes()
+        entry.record.forgetAnswer()
+    }
+
     /// Forgets all received bytes.
     func dropBytes() {
         entry.dropBytes()
@@ -208,7 +256,9 @@ extension TaskRun {
 
     /// The received bytes are wrong. The next attempt begins without a byte.
     func startAnew() {
-        attempt.dropAll()
+        attempt.dropAll(entry.received)
+        // Who counts bytes gets them before they are gone.
+        reporter.tellReceived(entry)
         dropBytes()
     }
 

@@ -43,10 +43,13 @@ extension TaskRun {
         _ name: String, in folder: Folder, isolation: isolated (any Actor)? = #isolation
     ) async throws(DownloadError) {
         let options = entry.record.task.options
-        guard let summary = options.pieces,
-            let pieces = PieceDigestFile.read(book.workPath.digestsPath(entry.id), of: summary)
-        else { return }
+        guard let summary = options.pieces else { return }
         let path = folder.path(of: name)
+        guard let pieces = PieceDigestFile.read(book.workPath.digestsPath(entry.id), of: summary) else {
+            // A signature was compared before.
+            guard options.signature == nil else { return }
+            throw refuseExisting(path, "the digests of its pieces are lost, add the list again that has them")
+        }
         let fault = try await offThread { () throws(DownloadError) in try FileVerifier.fault(of: path, pieces) }
         guard let fault else {
             return appendHistory(by: "existing", "its pieces have the list's \(pieces.algorithm.rawValue)")

@@ -36,8 +36,9 @@ final class TaskRun {
     private(set) var openInfo: OpenInfoFile?
     /// What became of the files of a task that was trashed or forgotten.
     private(set) var forgottenNote = "forgotten"
-    /// The name that the URL alone gives to the file.
-    private(set) lazy var urlName = FileNameRules.name(url: entry.record.task.url, head: nil)
+    /// The name that the URL alone gives to the file; that of this attempt, where each URL has another file.
+    private(set) lazy var urlName = FileNameRules.name(
+        url: mirrorPolicy == .alternatives ? entry.nextURL : entry.record.task.url, head: nil)
     private var phase = Phase.preparing
     /// The asynchronous work.
     private var work = RunWork()
@@ -58,6 +59,7 @@ final class TaskRun {
         self.openInfo = openInfo
         attempt = Attempt(entry, now: schedule.clock.now)
         pace = Pace(entry)
+        entry.feed = phases.readers[entry.id]
         permit = schedule.hosts.acquire(entry.host, for: schedule.groups.asker(entry.group), now: attempt.began)
         order = schedule.take(entry)
     }
@@ -68,6 +70,7 @@ final class TaskRun {
     func start() {
         entry.run = self
         entry.record.begin(at: clock.date)
+        if mirrorPolicy == .alternatives { forgetOtherFile() }
         reporter.tellAttempt(entry, self, .began)
         reporter.change(entry, to: .action)
         if entry.awaitsProof { return wants(.prove) }
@@ -83,7 +86,14 @@ final class TaskRun {
     func transfer(to part: OpenPart) -> Transfer {
         let transfer = phases.transfer(of: self, part)
         phase = .transferring(transfer)
+        noteMirror(part.url)
         return transfer
+    }
+
+    /// Names the mirror of the host in the history, once.
+    private func noteMirror(_ url: String) {
+        guard url != entry.nextURL, let mirror = schedule.hosts.rules(for: entry.host).mirror else { return }
+        noteHost("requests to \(HostName.shown(entry.host)) go to \(mirror.value), by the policy of \(mirror.policy)")
     }
 
     /// All bytes have arrived. The file is published in the same call if no step of it has to wait.
@@ -142,6 +152,7 @@ final class TaskRun {
         }
         openInfo = nil
         entry.run = nil
+        entry.feed?.wake()
         tellEnd(state)
         // Reported last, because a listener may end the process or read the info file.
         if isNews {
@@ -181,6 +192,8 @@ final class TaskRun {
             case .prove: try await phases.preparation(of: self).prove()
             case .keepExisting(let name): try await phases.preparation(of: self).keepExisting(name)
             case .reuse(let digest, let transfer): try await transfer.reuse(digest)
+            case .makeRoom(let work, let transfer): try await transfer.makeRoom(work)
+            case .adopt(let path, let transfer): try await transfer.adopt(path)
             case .copyDamaged(let transfer): try await transfer.copyDamaged()
             case .comparePieces(let verification): try await verification.comparePieces()
             case .finish(let verification): try await publish(verification)
@@ -246,6 +259,7 @@ final class TaskRun {
         pace.note(entry.received, at: clock.date)
         pace.sample(entry.received, at: clock.now)
         transfer?.watchLanes()
+        transfer?.watchReaders()
         work.tick(isInMiddleware: isInMiddleware)
         transfer?.recordSlowSmallFile()
         counters?.flush()
@@ -280,7 +294,9 @@ final class TaskRun {
     func signalStop(_ stop: RunWork.Stop) {
         work.stop(stop)
         switch phase {
-        case .transferring(let transfer): transfer.abandon()
+        case .transferring(let transfer):
+            transfer.abandon()
+            stopParked(transfer)
         case .verifying(let verification): verification.transfer.abandon()
         case .publishing(let publication): publication.part.file.abandon()
         case .preparing, .deciding, .ended: break
@@ -296,6 +312,13 @@ final class TaskRun {
         appendHistory(by: by, why)
         work.stop(.keepingBytes)
         transfer?.cancel()
+        if let transfer { stopParked(transfer) }
+    }
+
+    /// A transfer without a connection has no event that ends it.
+    private func stopParked(_ transfer: Transfer) {
+        guard transfer.isParked, transfer.lanes.isEmpty else { return }
+        phases.later { [weak self] in self?.stopped() }
     }
 
     /// Waits until the run has ended. Call it after `signalStop`.

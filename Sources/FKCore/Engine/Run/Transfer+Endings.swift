@@ -14,6 +14,8 @@ extension Transfer {
         case .judged(_, let receiver, let refusal, let notes):
             notes.forEach(run.note)
             if let lane = laneSet.lane(of: receiver) { headJudged(lane, receiver, refusal) }
+        case .roomMade(_, let receiver, let result):
+            if let lane = laneSet.lane(of: receiver) { roomMade(lane, receiver, result) }
         case .end(_, let receiver):
             guard let lane = laneSet.lane(of: receiver) else { return }
             if lane.isAccepting { lane.hasEnded = true } else { responseEnded(lane, receiver) }

@@ -32,14 +32,43 @@ extension Transfer {
                 openGate(lane, receiver)
             }
         }
-        guard lane.hasEnded else { return }
+        endIfOver(lane, receiver)
+    }
+
+    /// The response may have ended while its head was waited for.
+    private func endIfOver(_ lane: Lane, _ receiver: RangeReceiver) {
+        guard lane.hasEnded, !lane.isAccepting else { return }
         lane.hasEnded = false
         responseEnded(lane, receiver)
+    }
+
+    /// Deletes finished files on another thread. The body waits meanwhile.
+    private func makeRoom(
+        _ lane: Lane, _ receiver: RangeReceiver, _ work: @escaping @Sendable () -> Result<TrimmedFiles, DownloadError>
+    ) {
+        lane.isAccepting = true
+        run.onDisk { [inbox, id = entry.id] in inbox.post(.roomMade(id, receiver, work())) }
+    }
+
+    /// There is room, or there can be none.
+    func roomMade(_ lane: Lane, _ receiver: RangeReceiver, _ result: Result<TrimmedFiles, DownloadError>) {
+        lane.isAccepting = false
+        do throws(DownloadError) {
+            try noteTrimmed(result, for: receiver.total ?? 0)
+            if !isEnding, !lane.isUnwanted { openGate(lane, receiver) }
+        } catch {
+            if !isEnding { fail(error) }
+            lane.cancel()
+        }
+        endIfOver(lane, receiver)
     }
 
     /// Writes the record for a head that has arrived, before a byte of the part is overwritten.
     func openGate(_ lane: Lane, _ receiver: RangeReceiver) {
         do throws(DownloadError) {
+            if lane.claim == nil, lane.mirror == nil, let total = receiver.total, let work = try room(for: total) {
+                return makeRoom(lane, receiver, work)
+            }
             useMirrors()
             if lane.claim != nil, !settle(lane, receiver) { return unwant(lane) }
             if lane.claim == nil, lane.mirror == nil, let total = receiver.total { try reserveRoom(total) }
@@ -62,6 +91,8 @@ extension Transfer {
             return
         }
         reporter.account(entry)
+        entry.feed?.wake()
+        if seeks(lane) { return }
         receiver.openGate()
         laneSet.answered(lane, received: entry.received, now: clock.now)
         lane.operation?.resume()
@@ -87,6 +118,7 @@ extension Transfer {
             // A small body is written to an empty part without a gate. Its counter may have advanced already.
             entry.remakeRanges { $0.startOver(length: length) }
         case .startOver(let length):
+            tellReaders(of: receiver)
             if entry.record.received > 0 {
                 let name = receiver.plan.known.isOtherSource ? "the mirror" : "the server"
                 run.appendHistory(
@@ -99,9 +131,29 @@ extension Transfer {
         default: return
         }
         noteSource(of: receiver, url)
-        adoptValidator(of: head)
+        adoptValidator(of: head, receiver)
         takeOfferedMirrors(head)
         entry.record.adopt(head.essentials)
+    }
+
+    /// Readers that have read bytes of the file continue only if it is the same one.
+    private func tellReaders(of receiver: RangeReceiver) {
+        guard let feed = entry.feed, !entry.record.ranges.isEmpty else { return }
+        let masked = URLMasking.mask(url)
+        switch receiver.head.map({ receiver.plan.known.joins($0) }) {
+        case .proven(let evidence) where evidence != .comparison && !(isStream && entry.hasPieceDigests):
+            feed.dropped(because: nil)
+        case .refuted:
+            feed.dropped(
+                because: DownloadError(
+                    .changedOnServer, "The file has changed on the server while it was read.", url: masked))
+        default:
+            feed.dropped(
+                because: DownloadError(
+                    .incompleteBody,
+                    "The connection was lost, and the server sends the file only from its beginning. Nothing proves that it is the "
+                        + "same one.", url: masked))
+        }
     }
 
     /// Records the source of a range before its first byte arrives, so that after a crash no byte is attributed to another
@@ -113,14 +165,24 @@ extension Transfer {
         entry.record.note(range.position..<max(range.position, range.end ?? .max), from: source)
     }
 
-    /// Stores the validator with its URL. A digest is valid for all URLs.
-    private func adoptValidator(of head: ResponseHead) {
+    /// Stores the validator with its URL. A digest is valid for all URLs; that of the first server binds them.
+    private func adoptValidator(of head: ResponseHead, _ receiver: RangeReceiver) {
         let source = url == entry.record.task.url ? nil : url
         let digest = entry.record.serverDigest
         let sent = Validator(head)
         if entry.record.validator == nil || entry.record.source != source { entry.record.adopt(sent, of: source) }
+        if sent.digest != nil || entry.record.announced != nil {
+            var isWhole = false
+            if case .startOver = receiver.decision { isWhole = true }
+            let joining = receiver.plan.known.joins(head)
+            entry.record.bind(
+                to: .after(
+                    entry.record.announced, sent.digest, from: url, isOwn: url == entry.record.address(0),
+                    isWhole: isWhole,
+                    isSame: joining == .proven(by: .entityTag) || joining == .proven(by: .lastModified)))
+        }
         // A server may send it only with a part of the file.
-        if let digest = ServerDigest.stronger(digest, sent.digest) {
+        if let digest = entry.record.announced?.checksum ?? ServerDigest.stronger(digest, sent.digest) {
             entry.record.adopt(digest)
         }
         noteCoding()

@@ -8,9 +8,11 @@ extension Transfer {
     /// Adds lanes while they are useful. A new lane claims a part of a range that another one fills.
     func grow() {
         armGrowth()
-        guard !isEnding, laneSet.growth.isSegmented, mayDivide else { return }
+        guard !isEnding, !isParked, laneSet.growth.isSegmented, mayDivide else { return }
         entry.foldCounters()
-        while let lane = laneSet.more(entry.record.ranges, isOpen: { isOpen($0) }) {
+        foldStream()
+        let reading = reading
+        while let lane = laneSet.more(entry.record.ranges, reading, isOpen: { isOpen($0) }) {
             guard acquirePermit(for: lane) else { return laneSet.remove(lane) }
             ask(with: lane)
         }
@@ -24,7 +26,7 @@ extension Transfer {
     /// bytes, with a known length.
     var mayDivide: Bool {
         guard entry.record.expected != nil, head?["Accept-Ranges"]?.lowercased() != "none",
-            let validator = entry.record.validator, entry.isVouched || validator.strong != nil
+            let validator = entry.record.validator, isVouched || validator.strong != nil
         else { return false }
         return (entry.record.source ?? entry.record.task.url) == url
     }
@@ -46,9 +48,11 @@ extension Transfer {
         }
         // The live counters stay valid for the new record: the other lane's counter is below the claim, and the new one is
         // at the start of its range. Invalidating them would lose progress after a crash.
-        entry.record.divide(into: laneSet.settle(lane, at: place, ranges))
-        part.counters.store(ranges.count, claim)
-        receiver.assign(index: ranges.count)
+        let divided = laneSet.settle(lane, at: place, ranges)
+        guard let index = lane.index else { return false }
+        part.counters.store(index, claim)
+        entry.record.divide(into: divided)
+        receiver.assign(index: index)
         receiver.setLimit(place.end)
         return true
     }
@@ -57,15 +61,22 @@ extension Transfer {
 
     /// A lane has filled its range and takes the next one, or ends.
     func laneIsFree(_ lane: Lane) {
-        guard laneSet.next(for: lane, entry.record.ranges, mayDivide: mayDivide) else { return laneEnded(lane) }
+        foldStream()
+        guard laneSet.next(for: lane, entry.record.ranges, reading, mayDivide: mayDivide) else {
+            part.file.ring?.noteBlocked()
+            return laneEnded(lane)
+        }
         ask(with: lane)
     }
 
     /// A lane's request has failed. The attempt fails if it was the last lane; otherwise the others continue.
     func laneFailed(_ lane: Lane, _ error: DownloadError) {
+        let error = lane.echo?.mask(error) ?? error
         if keepsUnprovenEnd(lane, error) { return laneEnded(lane) }
         let others = lanes.count - 1
         if let offset = lane.repairs, repairFailed(lane, at: offset, error) { return laneEnded(lane) }
+        if others == 0, asksAnotherWay(lane, error) { return }
+        if readsThrough(lane, error) { return laneEnded(lane) }
         if others == 0, lane.prefersHTTP1, head == nil, error.maySpeakOnlyHTTP2 {
             schedule.hosts.noteShared(host(of: lane))
             return ask(with: lane)
@@ -85,6 +96,29 @@ extension Transfer {
             run.appendHistory(by: "connection", "\(error.message) The file continues with \(rest).")
         }
         laneEnded(lane)
+    }
+
+    /// Requests the range of the only lane in another way, if its server has refused the range.
+    ///
+    /// - Returns: false if the failure is another one, or counts.
+    private func asksAnotherWay(_ lane: Lane, _ error: DownloadError) -> Bool {
+        guard error.code == .httpStatus, lane.claim == nil, lane.mirror == nil, entry.received > 0 else { return false }
+        let previous = run.attempt.previousError
+        let hasProgress = entry.received > run.attempt.receivedBefore
+        guard
+            let again = ResumeRules.again(
+                afterRefusal: error.status, of: lane.lastAsk,
+                isRepeated: !hasProgress && previous?.code == .httpStatus && previous?.status == error.status,
+                isLast: run.isLastAttempt)
+        else { return false }
+        lane.asksAgain += 1
+        guard lane.asksAgain <= 3 else { return false }
+        let status = error.status.map(String.init) ?? "an error"
+        let next = again == .plainRange ? "requested again without If-Range" : "the whole file is requested"
+        run.appendHistory(by: "range", "the server answered \(status) to the request for a range: \(next)")
+        lane.nextAsk = ResumeRules.ask(again: again, after: lane.lastAsk)
+        ask(with: lane)
+        return true
     }
 
     /// A lane has ended. What follows depends on the others.
@@ -151,7 +185,9 @@ extension Transfer {
     func watchLanes() {
         guard laneSet.growth.isSegmented, !isEnding, !limits.isLimited else { return }
         for lane in lanes {
-            guard let index = lane.index, lane.receiver?.isAnswered == true else { continue }
+            guard let index = lane.index, lane.receiver?.isAnswered == true, lane.receiver?.isHeld != true else {
+                continue
+            }
             guard lane.watch.isStuck(at: part.counters.value(index)) else { continue }
             run.appendHistory(by: "connection", "nothing came for \(LaneWatch.patience) s: replaced by another one")
             if let url = lane.mirror { refuseMirror(url, "nothing came any more") }

@@ -6,9 +6,13 @@ import Foundation
 extension Transfer {
     /// Lets the mirrors of the task serve beside its URL. It is called once a server has answered.
     func useMirrors() {
-        guard !laneSet.hasMirrors, !isAlone, mirrorPolicy != .failover else { return }
+        guard !laneSet.hasMirrors, !isAlone, run.mirrorPolicy.usesSeveralAtOnce else { return }
         let plan = entry.record.plan
-        laneSet.use(MirrorSources(own: url, plan: plan.beside(entry.urlIndex), offered: plan.offered))
+        let policies = schedule.hosts.policies
+        laneSet.use(
+            MirrorSources(
+                own: url, plan: plan.beside(entry.urlIndex).map(policies.mirrored),
+                offered: plan.offered.map(policies.mirrored)))
     }
 
     /// Adds the mirrors that a response offers (RFC 6249), best first. Beside the server, each one gets a trial like any
@@ -35,7 +39,7 @@ extension Transfer {
         }
         if laneSet.growth.limit > 1, !isAlone {
             useMirrors()
-            for url in urls { laneSet.mirrors.offer(url, own: self.url) }
+            for url in urls { laneSet.mirrors.offer(schedule.hosts.policies.mirrored(url), own: self.url) }
         }
         if entry.record.version.isCompared { entry.record.offer(urls) }
     }
@@ -65,7 +69,7 @@ extension Transfer {
     }
 
     /// When sources whose bytes are not proven to be the same may be combined.
-    var mirrorPolicy: MirrorPolicy { entry.record.task.option { $0.mirrorPolicy } ?? run.configure.mirrorPolicy }
+    var mirrorPolicy: MirrorPolicy { run.mirrorPolicy }
 
     /// True if the attempt uses one source, because the whole file is compared at its end or has had another digest than
     /// expected. Several sources would not show which one is wrong.
@@ -79,17 +83,16 @@ extension Transfer {
         lane.operation = nil
         lane.trial = nil
         guard !isEnding, !lane.isUnwanted, let url = lane.mirror else { return laneEnded(lane) }
-        let version = entry.record.version
+        var version = entry.record.version
+        version.isVouched = isVouched
         let verdict = trial.verdict(version, source: url, policy: mirrorPolicy)
         var unvouched = version
         unvouched.isVouched = false
         switch verdict {
         case .same(let validator), .trusted(let validator):
             laneSet.mirrors.prove(url, by: validator)
-            // Its digest is compared with all bytes at the end.
-            if let digest = ServerDigest.stronger(entry.record.validator?.digest, validator.digest) {
-                entry.record.adopt(digest)
-            }
+            // It is compared with all bytes at the end, unless the server of the task has announced one.
+            if entry.record.serverDigest == nil, let digest = validator.digest { entry.record.adopt(digest) }
             switch trial.verdict(unvouched, source: url, policy: mirrorPolicy) {
             case .same, .trusted: break
             case .provesNothing, .refused: entry.record.noteNeedsDigest()

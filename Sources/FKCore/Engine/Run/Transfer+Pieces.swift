@@ -23,7 +23,8 @@ extension Transfer {
 
     /// Compares the pieces that have arrived, while others arrive. The result is `piecesCompared`.
     func compareArrived() {
-        guard entry.hasPieceDigests, !isEnding, !pieces.isComparing, !lanes.isEmpty else { return }
+        // The reader of a stream compares its pieces.
+        guard entry.hasPieceDigests, !isStream, !isEnding, !pieces.isComparing, !lanes.isEmpty else { return }
         // An error is reported by `comparePieces`, when no lane is in use.
         try? pieces.open(run)
         guard pieces.ledger != nil else { return }
@@ -88,7 +89,7 @@ extension Transfer {
     ///
     /// - Returns: the number of pieces, and the error of a piece that was fetched often enough, or of a source that is not to
     ///   be used any more.
-    private func dropWrong(_ wrong: [Int]) -> (count: Int, failure: DownloadError?) {
+    func dropWrong(_ wrong: [Int]) -> (count: Int, failure: DownloadError?) {
         guard !wrong.isEmpty else { return (0, nil) }
         let running = lanes.compactMap { lane -> (range: Range<Int64>, source: String)? in
             guard let receiver = lane.receiver, let index = lane.index else { return nil }
@@ -149,7 +150,9 @@ extension Transfer {
         if lanes.isEmpty, entry.normalizeRanges() { renumberCounters() }
         let count = entry.record.ranges.count
         guard count + 4 <= part.counters.count else { return false }
+        let received = entry.record.received
         entry.record.reopen(piece)
+        run.attempt.discard(received - entry.record.received)
         for (index, range) in entry.record.ranges.enumerated()
         where index >= count || range.position < part.counters.value(index) {
             part.counters.store(index, range.position)

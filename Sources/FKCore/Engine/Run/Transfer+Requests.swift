@@ -16,9 +16,9 @@ extension Transfer {
         }
         let known = ResumeRules.Known(
             version(for: lane), askedAt: lane.mirror ?? url, maxSize: entry.record.task.option { $0.maxSize },
-            size: entry.record.task.option { $0.size }, policy: mirrorPolicy,
+            size: entry.record.task.option { $0.size }, policy: mirrorPolicy, binding: binding(of: lane.mirror ?? url),
             isRepair: entry.record.isRepair, name: entry.record.task.fileName ?? run.urlName,
-            expectedType: entry.record.task.option { $0.expectedType })
+            expectedType: entry.record.task.option { $0.expectedType }, entityTag: entityTag(of: lane.mirror ?? url))
         lane.reopens = pieces.reopens
         var ask =
             lane.nextAsk
@@ -29,24 +29,40 @@ extension Transfer {
         if usesDeliveries, lane.trial == nil, let deliveries {
             ask = DeliveryRules.cap(ask, total: known.length, size: deliveries.session.pieceSize)
         }
+        if isStream, laneSet.growth.limit > 1, ask.usesRange, let reading, reading.canSeek {
+            ask.end = min(ask.end ?? .max, ask.start + reading.portion, entry.record.expected ?? .max)
+        }
         lane.lastAsk = ask
         lane.known = known
         let request = request(lane.mirror ?? url, ask: ask)
         let chain = entry.middlewares(of: book.chains.request, url: lane.mirror ?? url)
         guard !chain.isEmpty, let context = entry.context else { return send(.init(form: request), with: lane) }
         let secret = entry.record.task.option { $0.secretHeaders } ?? []
+        // Requests for tokens take the same way as the file.
+        let connection = TaskOptions(
+            connectionOf: entry.record.task.options.transportOptions(over: schedule.configure.transport))
         lane.chain = Task { [inbox, id = entry.id, number = lane.number] in
             let (result, notes) = await MiddlewareCall.inChain(of: inbox.engine, id) {
-                await PreparedRequest.run(chain, request.urlRequest, context, secret: secret)
+                await ConnectionOptions.$ofChain.withValue(connection) {
+                    await CredentialRenewal.$endsAttempts.withValue(true) {
+                        await PreparedRequest.run(chain, request.urlRequest, context, secret: secret)
+                    }
+                }
             }
             inbox.post(.request(id, lane: number, result, notes))
         }
+    }
+
+    /// The entity tag that a list has named for a source; nil without one. Tags of mirrors are their own.
+    private func entityTag(of source: String) -> String? {
+        entry.record.task.option { $0.entityTag }.flatMap { source == entry.record.task.url ? $0 : nil }
     }
 
     /// The version of the stored bytes. A mirror beside the others was proven to have the same: its own validators decide
     /// from then on.
     private func version(for lane: Lane) -> FileVersion {
         var version = entry.record.version
+        version.isVouched = isVouched
         if let mirror = lane.mirror {
             version.source = mirror
             version.validator = laneSet.mirrors.validator(of: mirror)
@@ -55,6 +71,14 @@ extension Transfer {
             version.source = url
         }
         return version
+    }
+
+    /// The digest that another server announced, and the file of this source must have; nil without one.
+    private func binding(of source: String) -> AnnouncedDigest? {
+        guard let digest = entry.record.announced, digest.source != source, source != entry.record.address(0) else {
+            return nil
+        }
+        return digest
     }
 
     /// The stored bytes directly before a range without bytes, which a repair leaves.
@@ -72,6 +96,7 @@ extension Transfer {
             for field in entry.record.headers(for: url, isOffered: laneSet.mirrors.isOffered(url)) {
                 request.add(field)
             }
+            if let tag = entityTag(of: url) { request.setValue(tag, forHTTPHeaderField: "If-Match") }
         }
         ask.apply(to: &request)
         return .full(request)
@@ -116,33 +141,45 @@ extension Transfer {
 
     private func transmit(_ prepared: PreparedRequest, with lane: Lane) {
         let source = lane.mirror ?? url
-        let isStranger = entry.record.isStranger(source, isOffered: laneSet.mirrors.isOffered(source))
-        var prepared = isStranger ? prepared.withoutSecrets : prepared
+        var prepared = prepared
         let task = entry.record.task
-        let options =
+        var options =
             task.hasOptions
             ? task.options.transportOptions(over: schedule.configure.transport) : schedule.configure.transport
+        let policy = schedule.hosts.rules(for: host(of: lane)).loginHost
+        if let login = options.loginHost ?? policy?.value {
+            noteLogin(at: login, by: options.loginHost == nil ? policy?.policy : nil)
+            options.loginHost = login
+            options.sessionPath =
+                options.sessionPath ?? WorkPath(schedule.configure.workPath).ofShards.sessionsPath
+        }
         if let contact = asker.contact ?? schedule.hosts.rules(for: host(of: lane)).contact {
             prepared.request.add(contact: contact, to: options.userAgent ?? TransportOptions.defaultUserAgent)
         }
-        var request = prepared.form
-        var secret = prepared.secretHeaders
+        lane.prefersHTTP1 = prefersHTTP1()
+        var request: TransportRequest
         do throws(DownloadError) {
-            try sign(&request, for: source, &secret)
-            try request.checkFields()
+            request = try TransportRequest(
+                prepared, of: task,
+                isStranger: entry.record.isStranger(source, isOffered: laneSet.mirrors.isOffered(source)), options,
+                at: clock.date, prefersHTTP1: lane.prefersHTTP1)
         } catch {
             return laneFailed(lane, error)
         }
-        if let own = task.option({ $0.secretHeaders }) { secret.formUnion(own.map { $0.lowercased() }) }
-        lane.prefersHTTP1 = prefersHTTP1()
+        request.task = entry.id
         lane.asked = clock.now
         lane.isUnanswered = true
-        let echo = EchoMasking(request, secretHeaders: secret)
-        let form = TransportRequest(
-            request, secretHeaders: secret, options: options, prefersHTTP1: lane.prefersHTTP1)
+        let echo = EchoMasking(request)
+        lane.echo = echo
         lane.operation =
-            deliver(form, with: lane, echo)
-            ?? transport.start(form, handler: handler(for: lane, limits(of: lane), echo))
+            deliver(request, with: lane, echo)
+            ?? transport.start(request, handler: handler(for: lane, limits(of: lane), echo))
+    }
+
+    /// Names the login host in the history, once.
+    private func noteLogin(at host: String, by policy: String?) {
+        let what = "redirects may authenticate at \(host)" + (policy.map { ", by the policy of \($0)" } ?? "")
+        if !entry.record.history.contains(where: { $0.what == what }) { run.appendHistory(by: "login", what) }
     }
 
     private func limits(of lane: Lane) -> LimiterSet {
@@ -173,20 +210,6 @@ extension Transfer {
         }
     }
 
-    /// Signs the request if the task wants it. The session's token is for the origin of the task's URL only.
-    private func sign(
-        _ form: inout RequestForm, for source: String, _ secret: inout Set<String>
-    ) throws(DownloadError) {
-        guard let provider = entry.record.task.option({ $0.awsSignature }),
-            URLOrigin(source) == URLOrigin(entry.record.task.url)
-        else { return }
-        let signature = try AWSSignature(provider)
-        var request = form.urlRequest
-        signature.sign(&request, try AWSCredentials.usual(), at: clock.date)
-        form = .full(request)
-        secret.insert(signature.tokenField)
-    }
-
     /// True if the request should use HTTP/1.1. HTTP/2 saves round trips for many small files. For a single file it has no
     /// advantage, and several lanes over one connection share its throughput.
     private func prefersHTTP1() -> Bool {
@@ -211,9 +234,9 @@ extension Transfer {
             plan: .init(
                 ask: lane.lastAsk, known: lane.known, index: lane.index,
                 segments: max(isAlone ? 1 : 2, entry.record.ranges.count), part: part.file, counters: part.counters,
-                limits: limits, digest: checksum?.algorithm,
+                limits: limits, digest: (checksum ?? lane.known.binding?.checksum)?.algorithm,
                 inlineLimit: destinations.inlineLimit(for: entry, in: folder),
-                wantsPiece: checksum == nil, clock: clock,
+                wantsPiece: checksum == nil && !isStream, clock: clock,
                 echo: echo),
             onGate: { inbox.post(.gate(id, $0)) },
             onEnd: { inbox.post(.end(id, $0)) })

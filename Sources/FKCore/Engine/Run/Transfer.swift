@@ -30,10 +30,18 @@ final class Transfer {
     private(set) var localError: DownloadError?
     /// True if free space is reserved for the missing bytes.
     private var hasRoom = false
+    /// True once finished files were deleted for this attempt, as far as they could be.
+    private var hasMadeRoom = false
     /// True once the rest of a body whose end nothing showed was requested.
     private(set) var wasAskedForEnd = false
 
+    /// True while no connection is in use, because the reader of a stream has to move first.
+    var isParked = false
+
     var lanes: [Lane] { laneSet.lanes }
+    /// True if something vouches for the bytes of any source. A stream is read before its digest is compared, so only digests of
+    /// pieces do.
+    var isVouched: Bool { isStream ? entry.hasPieceDigests : entry.isVouched }
     var folder: Folder { part.file.folder }
     /// The URL of the attempt: the task's own, or a mirror.
     var url: String { part.url }
@@ -59,25 +67,32 @@ final class Transfer {
         self.reuse = reuse
         entry = run.entry
         rates = limits
-        self.limits = LimiterSet(limits.limiters(for: entry))
+        self.limits = LimiterSet(limits.limiters(for: entry), of: entry.record.number)
         let usesDeliveries = deliveries?.isInUse(by: entry) ?? false
         laneSet = LaneSet(limit: usesDeliveries ? .fixed(1) : limits.connections(of: entry))
     }
+
+    deinit { limits.leave() }
 
     // MARK: Beginning
 
     /// Sends the first request, or takes the bytes from a file that has them.
     func begin() throws(DownloadError) {
         // A task that waits for free space checks it before it sends a request.
-        if entry.record.received > 0, let total = entry.record.expected { try reserveRoom(total) }
+        if entry.record.received > 0, let total = entry.record.expected {
+            if let work = try room(for: total) { return run.wants(.makeRoom(work, self)) }
+            try reserveRoom(total)
+        }
         if entry.record.isRepair, entry.record.ranges.isEmpty { return run.wants(.copyDamaged(self)) }
         if let digest = reusableDigest { return run.wants(.reuse(digest, self)) }
+        if let path = adoptablePath { return run.wants(.adopt(path, self)) }
         fetchNext()
     }
 
     /// Requests the first missing range, or ends the transfer if no byte is missing. No lane is in use.
     func fetchNext() {
-        guard let lane = laneSet.first(entry.record.ranges) else {
+        guard let lane = firstLane() else {
+            if isStream { return park() }
             pieces.dropComparison()
             return run.verify(self)
         }
@@ -94,7 +109,7 @@ final class Transfer {
     /// The SHA-256 by which a finished file may take the place of a download; nil if none may.
     private var reusableDigest: String? {
         let task = entry.record.task
-        guard task.hasOptions, task.options.reuse == true, entry.record.received == 0,
+        guard !isStream, task.hasOptions, task.options.reuse == true, entry.record.received == 0,
             let checksum = task.options.checksum, checksum.algorithm == .sha256
         else { return nil }
         return checksum.hex
@@ -106,7 +121,10 @@ final class Transfer {
         let found = try await run.offThread { () throws(DownloadError) in
             try index.fill(file, with: digest, in: workPath)
         }
-        guard let found else { return fetchNext() }
+        guard let found else {
+            if let path = adoptablePath { return try await adopt(path) }
+            return fetchNext()
+        }
         entry.remakeRanges { $0.fill(found.length) }
         part.counters.store(0, found.length)
         computed.take(sha256: digest)
@@ -122,10 +140,15 @@ final class Transfer {
             record.repair(with: ranges)
             for index in ranges.indices where ranges[index].position > length { record.shorten(index, to: length) }
         }
+        countRanges()
+        fetchNext()
+    }
+
+    /// The ranges of the record have bytes that this attempt has copied to the part file.
+    func countRanges() {
         part.counters = LiveCounters(entry.record.ranges)
         part.isResumed = true
         reporter.account(entry)
-        fetchNext()
     }
 
     // MARK: What arrives
@@ -214,6 +237,51 @@ final class Transfer {
         hasRoom = true
     }
 
+    /// Claims the file's part of the disk budget.
+    ///
+    /// - Returns: the work that makes room; nil if the file fits.
+    /// - Throws: `.noSpace` for a file that can never fit.
+    func room(for total: Int64) throws(DownloadError) -> (@Sendable () -> Result<TrimmedFiles, DownloadError>)? {
+        guard let budget = destinations.budget, schedule.configure.diskBudget != nil, !isStream else { return nil }
+        var shortage: DiskTrim.Shortage?
+        // Once: where trimming was not enough, the disk has its say.
+        if !hasMadeRoom {
+            for (folder, bytes) in needs(total, held: part.file.occupied) where bytes > 0 {
+                guard let spare = destinations.disk(for: entry, in: folder)?.spare, spare < bytes,
+                    let device = folder.device
+                else { continue }
+                shortage = .init(
+                    device: UInt64(truncatingIfNeeded: device), bytes: bytes.subtractingReportingOverflow(spare).0)
+            }
+        }
+        return try budget.room(for: total, of: entry, shortage: shortage)
+    }
+
+    /// Makes room, and begins.
+    func makeRoom(
+        _ work: @escaping @Sendable () -> Result<TrimmedFiles, DownloadError>,
+        isolation: isolated (any Actor)? = #isolation
+    ) async throws(DownloadError) {
+        let run = run
+        let result = await withCheckedContinuation { continuation in
+            run.onDisk { continuation.resume(returning: work()) }
+        }
+        try noteTrimmed(result, for: entry.record.expected ?? 0)
+        try run.checkStop()
+        try begin()
+    }
+
+    /// Notes what was deleted.
+    ///
+    /// - Throws: `.noSpace` if the file does not fit now.
+    func noteTrimmed(_ result: Result<TrimmedFiles, DownloadError>, for total: Int64) throws(DownloadError) {
+        hasMadeRoom = true
+        if case .success(let trimmed) = result, !trimmed.isEmpty {
+            run.appendHistory(by: "disk budget", trimmed.summary)
+        }
+        try destinations.budget?.trimmed(result, for: total, of: entry)
+    }
+
     /// The missing bytes for which free space is reserved on that device.
     func reservedBytes(on device: dev_t?) -> Int64 {
         guard hasRoom else { return 0 }
@@ -223,6 +291,7 @@ final class Transfer {
 
     /// The bytes that the file will still take in each folder. On another file system than the part, the destination gets a copy.
     private func needs(_ total: Int64, held: Int64) -> [(Folder, Int64)] {
+        if let ring = part.file.ring { return [(folder, max(0, min(total, ring.size) - part.file.occupied))] }
         let ofPart = (folder, max(0, total - held))
         return part.home.device == folder.device ? [ofPart] : [ofPart, (part.home, total)]
     }

@@ -66,6 +66,17 @@ struct Verification {
                 .incompleteBody, "The part file was truncated: it has \(length) of \(expected) bytes.",
                 isRetryable: true)
         }
+        settleSmallSum(expected)
+    }
+
+    /// Reads a small file whose checksum is not known as a whole: an earlier attempt has received a part of it, and may have
+    /// ended in a kill. A file that cannot be read has no checksum, and one with a digest needs none.
+    private func settleSmallSum(_ length: Int64) {
+        guard length > 0, length <= PieceSums.pieceLength, !entry.record.isRepair, entry.expectedDigest == nil,
+            PieceChecksum.covering(entry.record.pieces, length: length)?.count != 1,
+            let sum = try? part.file.sums([nil], length: length).first
+        else { return }
+        entry.record.confirm([PieceChecksum(start: 0, end: length, crc32c: sum)])
     }
 
     /// Compares the digest, if the task or the server has one.
@@ -123,6 +134,8 @@ struct Verification {
         guard !entry.record.isRepair else { throw run.refuseRepair(part) }
         let name = run.finalName(transfer.heads.last)
         let file = part.file
+        // Another file may have taken the part's name.
+        _ = try file.namedStatus()
         let aside = try? entry.setAside(file.name, in: file.folder, file.identity, run.book) {
             FileNameRules.rejectedName(for: name, id: entry.id, number: $0)
         }

@@ -13,6 +13,12 @@ struct HostRules: Sendable, Hashable {
     var interval: Limit<Int64>?
     var rateLimit: Int64?
     var contact: String?
+    /// Where requests go in place of the host: a URL without a slash at its end.
+    var mirror: Limit<String>?
+    /// The statuses that are retried.
+    var retryStatuses: Limit<[Int]>?
+    /// Where redirects of the host may authenticate.
+    var loginHost: Limit<String>?
 }
 
 /// The limits of a command for requests of its own tasks to each host.
@@ -44,6 +50,9 @@ extension HostAsker {
 struct HostPolicies: Sendable {
     private var policies: [String: HostPolicy] = [:]
 
+    /// True if some host has a mirror.
+    private var hasMirrors = false
+
     var isEmpty: Bool { policies.isEmpty }
 
     /// - Parameter policies: of two with the same pattern, the later one's fields have precedence.
@@ -51,6 +60,7 @@ struct HostPolicies: Sendable {
         for policy in policies {
             guard let pattern = policy.normalPattern, policy.fault == nil else { continue }
             self.policies[pattern, default: HostPolicy(pattern)].set(policy)
+            if policy.mirror != nil { hasMirrors = true }
         }
     }
 
@@ -74,8 +84,40 @@ struct HostPolicies: Sendable {
                 }
             rules.rateLimit = rules.rateLimit ?? policy.rateLimit
             rules.contact = rules.contact ?? policy.contact
+            rules.mirror =
+                rules.mirror
+                ?? policy.mirror.flatMap(HostPolicy.mirrorBase).map { .init(value: $0, policy: policy.pattern) }
+            rules.retryStatuses =
+                rules.retryStatuses ?? policy.retryStatuses.map { .init(value: $0, policy: policy.pattern) }
+            rules.loginHost = rules.loginHost ?? policy.loginHost.map { .init(value: $0, policy: policy.pattern) }
         }
         return rules
+    }
+
+    /// The address that is asked in place of a URL: that of the host's mirror, or the URL itself.
+    ///
+    /// The mirror's address has neither the login of the URL nor the secret items of its query.
+    func mirrored(_ url: String) -> String {
+        guard hasMirrors, let base = rules(for: HostName.site(unnormalized: url), shards: 1).mirror?.value,
+            URLOrigin(base) != URLOrigin(url)
+        else { return url }
+        let parts = URLParts(url)
+        let items = parts.query?.split(separator: "&", omittingEmptySubsequences: false).filter { item in
+            !URLMasking.isSecret(name: String(item.prefix { $0 != "=" }))
+        }
+        let query = items.map { $0.joined(separator: "&") } ?? ""
+        let path = parts.path.utf8.first == UInt8(ascii: "/") ? String(parts.path) : "/\(parts.path)"
+        return base + path + (query.isEmpty ? "" : "?" + query)
+    }
+
+    /// The policy by which a status of a host is retried; nil for none.
+    ///
+    /// - Parameter site: `HostName.site`.
+    func retrying(_ status: Int, of site: String) -> String? {
+        guard !isEmpty, let rule = rules(for: site, shards: 1).retryStatuses, rule.value.contains(status) else {
+            return nil
+        }
+        return rule.policy
     }
 
     /// The patterns that fit a host, nearest first.

@@ -1,4 +1,5 @@
 import FKMiddleware
+import Foundation
 
 /// The limits in force on a work path. Rates are in bytes a second.
 package struct LimitsReport: Codable, Sendable, Hashable {
@@ -20,8 +21,14 @@ package struct LimitsReport: Codable, Sendable, Hashable {
         package var tasks: Int
     }
 
-    /// The limit of all tasks from `fk limit`; nil for none.
+    /// The limit of all tasks from `fk limit` that is in force now; nil for none.
     package var rate: Int64?
+    /// Its daily windows; nil without any.
+    package var daily: [DailyWindow]?
+    /// The one of them that is in force now; nil for none.
+    package var window: DailyWindow?
+    /// Its rate outside the windows; nil for none, and without windows.
+    package var rateOutside: Int64?
     /// The limit of all tasks from the configuration of the application that runs the engine; nil for none.
     package var configured: Int64?
     /// The barrels with a limit.
@@ -31,9 +38,13 @@ package struct LimitsReport: Codable, Sendable, Hashable {
 
     /// The stored limits of a work path whose engine is not running.
     ///
+    /// - Parameter date: the time by which the windows count; the default is now.
     /// - Throws: `.corruptInfo`, `.laterVersion` or `.disk` if the stored limit cannot be read.
-    package init(stored workPath: WorkPath) throws {
-        rate = try StandingLimit.read(in: workPath)
+    package init(stored workPath: WorkPath, at date: Date = Date()) throws {
+        let standing = try StandingLimit.stored(in: workPath)
+        let now = standing.limit(at: DailyWindow.minute(of: date))
+        (rate, window) = (now.rate, now.window)
+        if !standing.daily.isEmpty { (daily, rateOutside) = (standing.daily, standing.rate) }
         barrels = try BarrelFile.list(in: workPath).compactMap { name in
             guard let rate = try? BarrelFile.options(name, in: workPath).rateLimit else { return nil }
             return Barrel(name: name, rate: rate)

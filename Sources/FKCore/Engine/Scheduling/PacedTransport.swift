@@ -2,11 +2,13 @@ import FKMiddleware
 
 /// A transport for requests outside an engine's queue: for refreshes, lists, records, signatures and digests. These requests
 /// share the limits of hosts with the engine and with all other processes of the work path.
-package final class PacedTransport: Transport {
+package final class PacedTransport: Transport, HostAwareTransport {
     private let transport: any Transport
     private let budget: Locked<HostBudget>
     private let asker: HostAsker
     private let clock = SystemClock()
+    /// Where the sessions of login hosts are kept.
+    package let sessionPath: String
 
     /// The time between two tries for a connection that this process itself has in use, in nanoseconds.
     private static let pause: Int64 = 20_000_000
@@ -18,6 +20,7 @@ package final class PacedTransport: Transport {
     package init(_ transport: any Transport, _ configure: Configure, _ own: OwnLimits?) {
         self.transport = transport
         let workPath = WorkPath(configure.workPath)
+        sessionPath = configure.transport.sessionPath ?? workPath.ofShards.sessionsPath
         var budget = HostBudget(limit: 256, turns: HostTurns(workPath) { [clock] in clock.now })
         budget.policies = HostPolicies(configure.hosts + ((try? HostPolicyFile.read(in: workPath)) ?? []))
         self.budget = Locked(budget)
@@ -56,6 +59,19 @@ package final class PacedTransport: Transport {
 
     /// Shuts the transport down that transfers.
     package func shutdown() { transport.shutdown() }
+
+    /// The address of the host's mirror, or the URL itself.
+    package func mirrored(_ url: String) -> String { budget.withLock { $0.policies.mirrored(url) } }
+
+    /// True if the policy of the host retries the status.
+    package func retries(_ status: Int, of url: String) -> Bool {
+        budget.withLock { $0.policies.retrying(status, of: HostName.site(unnormalized: url)) != nil }
+    }
+
+    /// The login host of the policy of the URL's host.
+    package func loginHost(of url: String) -> String? {
+        budget.withLock { $0.policies.rules(for: HostName.site(unnormalized: url), shards: 1).loginHost?.value }
+    }
 
     private func connection(to site: String) async -> PermitBox {
         while true {

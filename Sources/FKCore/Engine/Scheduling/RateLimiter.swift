@@ -1,12 +1,13 @@
 import FKMiddleware
 import Synchronization
 
-/// A limit in bytes a second that many transfers share: the total, a barrel's or a task's.
+/// A limit in bytes a second that many tasks share: the total, a command's, a barrel's, a host's or a task's. Each task that
+/// wants bytes gets its share (`FairShares`).
 ///
 /// Safe from any thread. Without a limit, a call costs one atomic load and takes no lock.
 package final class RateLimiter: Sendable {
     private let isLimited: Atomic<Bool>
-    private let bucket: Locked<TokenBucket>
+    private let shares: Locked<FairShares>
 
     /// Creates a limiter.
     ///
@@ -14,47 +15,55 @@ package final class RateLimiter: Sendable {
     ///   - rate: bytes a second; nil or a value below 1 means no limit.
     ///   - now: nanoseconds of the monotonic clock that all later calls use.
     package init(rate: Int64? = nil, now: Int64) {
-        let bucket = TokenBucket(rate: rate, now: now)
-        isLimited = Atomic(bucket.rate != nil)
-        self.bucket = Locked(bucket)
+        let shares = FairShares(rate: rate, now: now)
+        isLimited = Atomic(shares.rate != nil)
+        self.shares = Locked(shares)
     }
 
     /// Bytes a second; nil for no limit.
-    package var rate: Int64? { bucket.withLock(\.rate) }
+    package var rate: Int64? { shares.withLock(\.rate) }
 
-    /// Takes `n` bytes; see `TokenBucket.take`.
-    ///
-    /// - Returns: nil if they may pass, else the number of seconds after which to try again.
-    package func take(_ n: Int, now: Int64) -> Double? {
-        guard isLimited.load(ordering: .relaxed) else { return nil }
-        return bucket.withLock { $0.take(n, now: now) }
+    /// Asks for `n` bytes; see `FairShares.offer`.
+    package func offer(_ n: Int, to task: UInt64, now: Int64) -> FairShares.Offer {
+        guard isLimited.load(ordering: .relaxed) else { return .bytes(n) }
+        return shares.withLock { $0.offer(n, to: task, now: now) }
     }
 
-    /// Returns bytes that were taken and did not pass.
-    package func giveBack(_ n: Int) {
+    /// Offered bytes have passed.
+    package func spend(_ n: Int, by task: UInt64) {
         guard isLimited.load(ordering: .relaxed) else { return }
-        bucket.withLock { $0.giveBack(n) }
+        shares.withLock { $0.spend(n, by: task) }
     }
 
-    /// Changes the rate in bytes a second; nil or a value below 1 means no limit. It applies to the next `take`, in
+    /// The task wants nothing any more.
+    package func leave(_ task: UInt64) {
+        guard isLimited.load(ordering: .relaxed) else { return }
+        shares.withLock { $0.leave(task) }
+    }
+
+    /// Changes the rate in bytes a second; nil or a value below 1 means no limit. It applies to the next offer, in
     /// running transfers too.
     package func setRate(_ rate: Int64?, now: Int64) {
-        bucket.withLock {
+        shares.withLock {
             $0.setRate(rate, now: now)
             isLimited.store($0.rate != nil, ordering: .relaxed)
         }
     }
 
-    /// Takes `n` bytes from every limiter or from none.
+    /// Takes up to `n` bytes from every limiter, as many as all of them offer, or none.
     ///
-    /// - Returns: nil if the bytes may pass, else the number of seconds after which to try again.
-    package static func take(_ n: Int, from limiters: [RateLimiter], now: Int64) -> Double? {
-        for (index, limiter) in limiters.enumerated() {
-            if let wait = limiter.take(n, now: now) {
-                for taken in limiters[..<index] { taken.giveBack(n) }
-                return wait
+    /// - Returns: the bytes that may pass, or the number of seconds after which to ask again.
+    package static func take(_ n: Int, from limiters: [RateLimiter], by task: UInt64, now: Int64) -> FairShares.Offer {
+        var bytes = n
+        var seconds = 0.0
+        for limiter in limiters {
+            switch limiter.offer(n, to: task, now: now) {
+            case .bytes(let offered): bytes = min(bytes, offered)
+            case .wait(let time): seconds = max(seconds, time)
             }
         }
-        return nil
+        if seconds > 0 { return .wait(seconds) }
+        for limiter in limiters { limiter.spend(bytes, by: task) }
+        return .bytes(bytes)
     }
 }

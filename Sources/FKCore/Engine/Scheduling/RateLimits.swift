@@ -7,7 +7,9 @@ final class RateLimits {
     private let schedule: Schedule
     private let barrels: Barrels
     private let total: RateLimiter
-    /// The limit of all tasks that `fk limit` has set.
+    /// The limit of all tasks that `fk limit` has set, with its windows.
+    private var plan: StandingLimit
+    /// What it says now.
     private var standing: Int64?
     private var ofBarrels = ExactMap<RateLimiter>()
     /// By host and port. A host that had a limit keeps its limiter.
@@ -20,12 +22,14 @@ final class RateLimits {
         self.schedule = schedule
         self.barrels = barrels
         do {
-            standing = try StandingLimit.read(in: workPath)
+            plan = try StandingLimit.stored(in: workPath)
         } catch {
+            plan = StandingLimit()
             problems.append(
                 "The work path's rate limit cannot be read, and has no effect until it is set again: \(error)",
                 code: .corruptInfo)
         }
+        standing = plan.limit(at: DailyWindow.minute(of: schedule.clock.date)).rate
         total = RateLimiter(
             rate: Self.tightest(schedule.configure.rateLimit, standing), now: schedule.clock.now)
     }
@@ -99,27 +103,41 @@ final class RateLimits {
         if isChanged || others { applyToAll() }
     }
 
+    /// Applies the window that has begun or ended. To be called once a second.
+    func followClock() {
+        guard !plan.daily.isEmpty else { return }
+        let rate = plan.limit(at: DailyWindow.minute(of: clock.date)).rate
+        guard rate != standing else { return }
+        standing = rate
+        setTotal()
+    }
+
     private static func tightest(_ rates: Int64?...) -> Int64? { rates.compactMap(\.self).filter { $0 > 0 }.min() }
 
     /// Sets the limit of all tasks or of a barrel's members. It applies until it is changed. The limit of all tasks
     /// replaces the limits of running commands. The limit of a barrel replaces them for its members.
     ///
-    /// - Parameter rate: bytes a second; nil or 0 means no limit.
+    /// - Parameters:
+    ///   - rate: bytes a second; nil or 0 means no limit.
+    ///   - daily: the times of each day in which the limit of all tasks applies; none, the default, for always. The limit of a
+    ///     barrel has none.
     /// - Returns: a line for people.
-    /// - Throws: `.invalidArgument` for a negative rate; `.notFound` if there is no such barrel.
-    func set(_ rate: Int64?, barrel name: String?) throws -> String {
+    /// - Throws: `.invalidArgument` for a negative rate, and for too many windows; `.notFound` if there is no such barrel.
+    func set(_ rate: Int64?, barrel name: String?, daily: [DailyWindow] = []) throws -> String {
         if let rate, rate < 0 {
             throw DownloadError(.invalidArgument, "A rate limit is \(rate), and must be at least 0.")
         }
         let rate = rate == 0 ? nil : rate
         let text = rate.map { "at most \(ByteSize.format($0))/s" } ?? "no limit"
         guard let name else {
-            try StandingLimit.write(rate, in: workPath)
-            standing = rate
-            let lifted = schedule.groups.liftRates()
-            setTotal(others: lifted > 0)
-            let commands = Plural.count(lifted, "running command")
-            return "all tasks: \(text)" + (lifted > 0 ? "; it takes the place of the limit of \(commands)" : "")
+            let hadWindows = !plan.daily.isEmpty
+            let lifted = try replace(by: plan.setting(rate, daily: daily))
+            let when = daily.isEmpty ? "" : ", daily \(daily.map(\.text).joined(separator: " and "))"
+            return "all tasks: \(text)\(when)" + (hadWindows && daily.isEmpty ? "; its daily windows are removed" : "")
+                + lifted
+        }
+        guard daily.isEmpty else {
+            throw DownloadError(.invalidArgument, "The limit of a barrel has no daily windows.")
         }
         var options = try barrels.open(name, creating: false).options
         options.rateLimit = rate
@@ -131,6 +149,42 @@ final class RateLimits {
         return "barrel \(name): \(text)"
     }
 
+    /// Sets the limit of all tasks and all of its windows.
+    ///
+    /// - Returns: a line for people.
+    /// - Throws: `.invalidArgument` for a rate below 0, windows of the same times, and too many of them; `.disk` or `.noSpace`.
+    func set(_ limit: StandingLimit) throws -> String {
+        for rate in [limit.rate] + limit.daily.map(\.rate) {
+            guard let rate, rate < 0 else { continue }
+            throw DownloadError(.invalidArgument, "A rate limit is \(rate), and must be at least 0.")
+        }
+        func positive(_ rate: Int64?) -> Int64? { rate == 0 ? nil : rate }
+        var new = StandingLimit(rate: positive(limit.rate))
+        for window in limit.daily {
+            guard !new.daily.contains(where: window.isSameTime) else {
+                throw DownloadError(.invalidArgument, "Two daily windows have the times \(window.text).")
+            }
+            new = new.setting(positive(window.rate), daily: [window])
+        }
+        let lifted = try replace(by: new)
+        let count = new.daily.isEmpty ? "" : ", and \(Plural.count(new.daily.count, "daily window"))"
+        return "all tasks: \(new.rate.map { "at most \(ByteSize.format($0))/s" } ?? "no limit")\(count)\(lifted)"
+    }
+
+    /// - Returns: what that means for running commands, as the end of a sentence.
+    private func replace(by new: StandingLimit) throws -> String {
+        guard new.daily.count <= StandingLimit.maxWindows else {
+            throw DownloadError(
+                .invalidArgument, "The limit has more than \(StandingLimit.maxWindows) daily windows.")
+        }
+        try new.write(in: workPath)
+        plan = new
+        standing = plan.limit(at: DailyWindow.minute(of: clock.date)).rate
+        let lifted = schedule.groups.liftRates()
+        setTotal(others: lifted > 0)
+        return lifted > 0 ? "; it takes the place of the limit of \(Plural.count(lifted, "running command"))" : ""
+    }
+
     /// Ends the limit of a deleted barrel.
     func barrelDeleted(_ name: String) {
         ofBarrels[name] = nil
@@ -139,7 +193,7 @@ final class RateLimits {
 
     /// The limits in force.
     func report() throws -> LimitsReport {
-        var report = try LimitsReport(stored: workPath)
+        var report = try LimitsReport(stored: workPath, at: clock.date)
         report.configured = schedule.configure.rateLimit.flatMap { $0 > 0 ? $0 : nil }
         report.commands = schedule.groups.all.map {
             .init(rate: $0.limits.rateLimit, jobs: $0.limits.maxAction, tasks: $0.open)

@@ -60,12 +60,20 @@ final class Schedule {
         for entry in running.values { entry.run = nil }
     }
 
-    /// Applies a changed configuration.
+    /// Applies a changed configuration. A pause stays as it is.
     func update(_ configure: Configure) {
         if configure.order != self.configure.order { ready.setOrder(configure.order) }
+        let isPaused = isPaused
         self.configure = configure
+        self.isPaused = isPaused
         hosts.limit = configure.maxConnectionsPerHost
         hosts.policies = HostPolicies(configure.hosts + storedPolicies)
+    }
+
+    /// True while the whole queue is paused.
+    var isPaused: Bool {
+        get { configure.isPaused }
+        set { configure.isPaused = newValue }
     }
 
     /// The policies of the work path's file.
@@ -99,7 +107,7 @@ final class Schedule {
             let due = clock.deadline(
                 of: until,
                 atMost: RetryRules.longestDelay(
-                    after: entry.record.error, attempt: entry.record.attempts, policy: configure.retry,
+                    after: entry.record.error, attempt: entry.record.countedAttempts, policy: configure.retry,
                     mirrors: entry.record.plan.count - 1))
         {
             alarms.wakes.push(entry.id, due: due)
@@ -325,7 +333,7 @@ final class Schedule {
 
     /// Pauses the server after the failure of another connection, if its answer asks for a pause.
     func notePause(_ error: DownloadError, from url: String) {
-        guard let seconds = RetryRules.asked(by: error, configure.retry) else { return }
+        guard error.status != 202, let seconds = RetryRules.asked(by: error, configure.retry) else { return }
         _ = pauseHost(HostName.site(of: error, from: url), seconds: seconds)
     }
 }

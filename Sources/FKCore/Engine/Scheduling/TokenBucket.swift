@@ -2,11 +2,12 @@
 ///
 /// A piece larger than the bucket passes when the bucket is full and leaves it below zero, so the average holds for
 /// any size of piece. Times are nanoseconds of a monotonic clock; a clock that goes back fills nothing. A value type
-/// without locks; `RateLimiter` is the shared form.
+/// without locks. `FairShares` divides it among tasks, and `RateLimiter` is the shared form.
 package struct TokenBucket: Sendable {
     /// Bytes a second; nil for no limit.
     package private(set) var rate: Int64?
-    private var tokens: Double = 0
+    /// The bytes that may pass now; below 0 after a piece larger than the bucket.
+    package private(set) var tokens: Double = 0
     private var filledAt: Int64
 
     /// Creates an empty bucket, so that the limit holds from the first second.
@@ -32,6 +33,9 @@ package struct TokenBucket: Sendable {
         return nil
     }
 
+    /// Takes bytes without a look at the limit.
+    package mutating func spend(_ n: Double) { tokens -= n }
+
     /// Returns bytes that were taken and did not pass.
     package mutating func giveBack(_ n: Int) {
         guard rate != nil else { return }
@@ -45,7 +49,8 @@ package struct TokenBucket: Sendable {
         tokens = min(max(tokens, -Double(burst)), Double(burst))
     }
 
-    private mutating func fill(_ now: Int64) {
+    /// Adds the bytes of the time since the last call.
+    package mutating func fill(_ now: Int64) {
         let (elapsed, overflow) = now.subtractingReportingOverflow(filledAt)
         filledAt = now
         guard let rate, !overflow, elapsed > 0 else { return }

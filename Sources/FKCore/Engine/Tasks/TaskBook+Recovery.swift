@@ -35,7 +35,7 @@ extension TaskBook {
             // The process ended between the verb and the removal of the bytes.
             if let path = entry.record.path { _ = entry.record.remove(path, for: .recovery, owner) }
             entry.removeLeftBehind()
-            entry.record.removePart(of: workPath)
+            entry.record.removePart(of: workPath, owner)
             entry.dropBytes()
             writeRecovered(entry)
         case .idle:
@@ -57,6 +57,7 @@ extension TaskBook {
                 .map({ $0.path(of: record.partName ?? "") }).first(where: FileNames.exists),
             [workPath.root, path.folderPart].allSatisfy(NetworkFileSystem.hasOwnClock),
             let folder = try? Folder(path: path.folderPart),
+            folder.claim(ofPart: path.lastPathPart, record.partKey(owner)).allows(.adopt),
             let part = try? PartFile(reading: path.lastPathPart, in: folder)
         else { return }
         let seconds = (Double(part.openedTime) - Double(info)) / 1e9
@@ -122,8 +123,8 @@ extension TaskBook {
 extension TaskRecord {
     /// True if the file has its final name, after a crash between the rename and the last record.
     var isPublished: Bool {
-        guard let path, let part = partBesideFile else { return false }
-        return !FileNames.exists(part) && claim(path) == .ours
+        guard let path, partName != nil else { return false }
+        return !hasPartBesideFile && claim(path) == .ours
     }
 }
 

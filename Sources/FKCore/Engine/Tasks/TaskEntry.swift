@@ -47,6 +47,8 @@ package final class TaskEntry {
     var slotGroup = CommandGroups.none
     /// The rate limit of this task only; nil without one.
     var limiter: RateLimiter?
+    /// The readers of its bytes; nil without any.
+    weak var feed: ReadFeed?
     /// The values that barrels and totals last counted for this task.
     var accounted = Account()
 
@@ -120,9 +122,11 @@ package final class TaskEntry {
     /// The task as middlewares see it.
     package var context: TaskContext? {
         URL(string: record.task.url).map {
-            TaskContext(
-                id: id, originalURL: $0, attempt: record.attempts, barrels: record.barrels,
+            var context = TaskContext(
+                id: id, originalURL: $0, givenURL: record.task.given, attempt: record.attempts, barrels: record.barrels,
                 attributes: record.task.attributes)
+            context.isSigned = record.task.option { $0.awsSignature } != nil
+            return context
         }
     }
 
@@ -136,9 +140,9 @@ package final class TaskEntry {
     /// True if a middleware of that chain handles this task.
     func isHandled<Middleware>(by chain: MiddlewareChain<Middleware>) -> Bool { !chain.isEmpty(for: context) }
 
-    /// The digest that the finished file must have: the task's own, otherwise that of a server; nil without one.
+    /// The digest that the finished file must have: the task's own, otherwise that of the first server; nil without one.
     var expectedDigest: Checksum? {
-        record.task.option { $0.checksum } ?? record.serverDigest
+        record.task.option { $0.checksum } ?? record.announced?.checksum ?? record.serverDigest
     }
 
     /// Updates the record in memory with the facts of the run, before it is read.
@@ -188,15 +192,22 @@ package final class TaskEntry {
     /// Adds the decision of a middleware to the task's history. A repeated decision is one line with the last time, because a
     /// chain runs for every request of every connection.
     package func noteDecision(of name: String, _ what: String, at date: Date) {
-        record.noteDecision(HistoryLine(time: date, by: name, what: what))
+        record.noteDecision(HistoryLine(time: date, by: name, what: record.secretBook.mask(what)))
         isDirty = true
     }
 
     /// Adds a line to the task's history, which keeps the newest eight.
     package func appendHistory(by: String, _ what: String, at date: Date) {
         if by == "resume" { run?.attempt.drop(because: what) }
-        record.appendHistory(HistoryLine(time: date, by: by, what: what))
+        record.appendHistory(HistoryLine(time: date, by: by, what: record.secretBook.mask(what)))
         isDirty = true
+    }
+
+    /// The received bytes are gone. Readers that have read some of them cannot continue.
+    func tellReaders() {
+        feed?.dropped(
+            because: record.error
+                ?? DownloadError(.incompleteBody, "The received bytes were dropped, and are fetched again."))
     }
 
     /// Stores the live counters of its run in the record.
@@ -209,6 +220,7 @@ package final class TaskEntry {
     /// Forgets all received bytes.
     package func dropBytes() {
         for index in record.ranges.indices { run?.counters?.store(index, 0) }
+        if !record.ranges.isEmpty { tellReaders() }
         remakeRanges { $0.dropBytes() }
     }
 

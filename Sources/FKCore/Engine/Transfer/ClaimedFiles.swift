@@ -2,7 +2,7 @@ import FKMiddleware
 import Foundation
 
 // The only file that removes, renames or shortens files outside the work path. Finished files are asked for their
-// `FileClaim` at that moment; a part file and a file set aside have hidden names that only their task uses.
+// `FileClaim` at that moment, and part files for their `PartClaim`; a file set aside has a hidden name that only its task uses.
 
 // MARK: - Finished files
 
@@ -33,6 +33,8 @@ extension TaskRecord {
     func takeBack(_ path: String, as part: String, in folder: Folder, _ owner: FileOwner) throws(DownloadError) -> Bool
     {
         guard claim(path, owner).act(.unpublish) == .move else { return false }
+        folder.removePart(part, partKey(owner))
+        if folder.contains(part) { return false }
         if rename(path, folder.path(of: part)) == 0 { return true }
         guard errno == EXDEV, (try? FileManager.default.moveItem(atPath: path, toPath: folder.path(of: part))) != nil
         else {
@@ -51,10 +53,10 @@ extension TaskRecord {
     }
 
     /// Deletes the part file, and a copy of it. It does not create a missing folder.
-    func removePart(of workPath: WorkPath) {
+    func removePart(of workPath: WorkPath, _ owner: FileOwner) {
         guard let name = partName else { return }
         for folder in partFolders(home: workPath.destination(of: self)) where FileNames.exists(folder.path(of: name)) {
-            try? Folder(path: folder).removePart(name)
+            try? Folder(path: folder).removePart(name, partKey(owner))
         }
     }
 
@@ -67,7 +69,7 @@ extension TaskRecord {
     func removeFiles(
         of workPath: WorkPath, _ owner: FileOwner, keepsFinished: Bool, keepsRenewed: Bool
     ) -> String {
-        removePart(of: workPath)
+        removePart(of: workPath, owner)
         var note = "forgotten" + (path.map { keepsFinished ? release($0, owner) : delete($0, owner) } ?? "")
         if let former {
             // No fetch has replaced it yet.
@@ -147,6 +149,7 @@ extension Folder {
         if replacing {
             try checkReplaceable(newName)
             guard renameat(descriptor, name, descriptor, newName) == 0 else {
+                if let refusal = refusal(of: newName, errno) { throw refusal }
                 throw DownloadError(system: errno, "rename to", path(of: newName), in: .destination)
             }
             return true
@@ -156,6 +159,7 @@ extension Folder {
             guard [EINVAL, ENOSYS, ENOTSUP, EPERM, EMLINK].contains(errno) else { break }
         }
         guard errno == EEXIST else {
+            if let refusal = refusal(of: newName, errno) { throw refusal }
             throw DownloadError(system: errno, "rename to", path(of: newName), in: .destination)
         }
         // A process that was killed between the two steps leaves the file under both names. That name is then its
@@ -177,15 +181,15 @@ extension Folder {
         }
     }
 
-    /// Moves a part file to another folder. The same name there is only the task's: its file is an earlier copy.
+    /// Moves a part file to another folder. A part of the task there is an earlier copy.
     ///
     /// - Returns: false if that folder is on another file system.
     /// - Throws: `.destination` if the name there is of another owner; otherwise the system's error.
-    func movePart(_ name: String, to other: Folder) throws(DownloadError) -> Bool {
-        switch other.holder(of: name) {
-        case .nobody: break
-        case .us: other.remove(name)
-        case .another(let reason):
+    func movePart(_ name: String, to other: Folder, _ key: PartKey) throws(DownloadError) -> Bool {
+        let (claim, file) = try other.openPart(name, key)
+        if claim.allows(.remove) { file?.remove() }
+        file?.close()
+        if let reason = claim.reason {
             throw DownloadError(
                 .destination, "\(other.path(of: name)) \(reason): remove it, then retry; the received bytes are kept.")
         }
@@ -204,9 +208,11 @@ extension Folder {
 
     package func remove(_ name: String) { unlinkat(descriptor, name, 0) }
 
-    /// Deletes a part file that no attempt has open. A file of another owner stays.
-    func removePart(_ name: String) {
-        if holder(of: name) == .us { remove(name) }
+    /// Deletes a part file that no process has open. A file of another owner stays.
+    func removePart(_ name: String, _ key: PartKey) {
+        guard let (claim, file) = try? openPart(name, key), let file else { return }
+        if claim.allows(.remove) { file.remove() }
+        file.close()
     }
 }
 

@@ -3,7 +3,7 @@ import Foundation
 
 extension WorkPath {
     /// The destination: the folder of a task's finished file.
-    func destination(of record: TaskRecord) -> String { record.task.directory ?? filesFolder(record.id) }
+    package func destination(of record: TaskRecord) -> String { record.task.directory ?? filesFolder(record.id) }
 
     /// True for a path in the folder of a task without a destination of its own.
     package func isOwn(_ path: String, _ id: TaskID) -> Bool {

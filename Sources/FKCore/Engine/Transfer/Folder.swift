@@ -1,5 +1,6 @@
 import FKMiddleware
 import Foundation
+import Synchronization
 
 /// A destination folder that is kept open. Files are created and renamed inside it even if the folder is moved or
 /// replaced by a symlink. Safe to use from any thread.
@@ -8,6 +9,9 @@ package final class Folder: Sendable {
     package let descriptor: Int32
     /// The identity of the folder; nil if the system does not report it.
     private let identity: Identity?
+    private let lacksMarks = Atomic(false)
+    /// The number of times that the file system refused a name for its characters: 0, 1 or 2.
+    private let strictness = Atomic(0)
 
     /// The identity of a file or folder, independent of its name.
     struct Identity: Equatable {
@@ -86,6 +90,47 @@ package final class Folder: Sendable {
 
     package func path(of name: String) -> String { path.path(of: name) }
 
+    /// The name as the file system takes it, as far as is known: other characters than exFAT and SMB have, and then also those
+    /// beyond ASCII, are replaced once it has refused a name.
+    func fitted(_ name: String) -> String {
+        let strictness = strictness.load(ordering: .relaxed)
+        return strictness == 0 ? name : FileNameParts.portable(name, onlyASCII: strictness > 1)
+    }
+
+    /// The file system has refused a name.
+    ///
+    /// - Parameter error: of the attempt to use it; nothing changes if it is not of this folder.
+    /// - Returns: false if `fitted` has no other name for it.
+    func useStricterNames(for name: String, _ error: DownloadError) -> Bool {
+        guard error.remedy == .chooseFittingName, error.message.hasPrefix(refusalPrefix) else { return false }
+        let old = fitted(name)
+        for step in 1...2 where step > strictness.load(ordering: .relaxed) {
+            strictness.store(step, ordering: .relaxed)
+            if !fitted(name).isExactly(old) { return true }
+        }
+        return false
+    }
+
+    private var refusalPrefix: String { "The file system of \(path) refuses the name " }
+
+    /// The error for a name that the file system refuses for its characters; nil if the system's error says something else.
+    func refusal(of name: String, _ code: Int32) -> DownloadError? {
+        guard code == EINVAL || code == EILSEQ, let character = FileNameParts.refused(in: name, onlyASCII: true) else {
+            return nil
+        }
+        let isEnd = character == "." || character == " "
+        return DownloadError(
+            .destination,
+            "\(refusalPrefix)\"\(Escaping.visible(name))\" because of "
+                + "\(isEnd ? "its last character" : "'\(Escaping.visible(String(character)))'").",
+            underlying: String(cString: strerror(code)), remedy: .chooseFittingName)
+    }
+
+    /// False once a file of the folder could not have a mark (`FileOwner`).
+    var takesMarks: Bool { !lacksMarks.load(ordering: .relaxed) }
+
+    func noteLackOfMarks() { lacksMarks.store(true, ordering: .relaxed) }
+
     /// The status of the entry with a name, without following symlinks; nil if there is none.
     package func status(of name: String) -> stat? {
         var status = stat()
@@ -150,12 +195,14 @@ package final class Folder: Sendable {
         DownloadError(.destination, "\(path(of: name)) exists and is not a file.")
     }
 
-    /// Opens or creates a regular file. It never follows a symlink.
+    /// Opens or creates a regular file, which only the owner may read and write. It never follows a symlink.
     package func open(_ name: String, flags: Int32) throws(DownloadError) -> Int32 {
-        let file = name.withCString { openat(descriptor, $0, flags | O_NOFOLLOW | O_CLOEXEC, 0o666) }
+        let file = name.withCString { openat(descriptor, $0, flags | O_NOFOLLOW | O_CLOEXEC, 0o600) }
         guard file >= 0 else {
+            let code = errno
+            if flags & O_CREAT != 0, let refusal = refusal(of: name, code) { throw refusal }
             let action = flags & O_ACCMODE == O_RDONLY ? "read" : "write to"
-            throw DownloadError(system: errno, action, path(of: name), in: .destination)
+            throw DownloadError(system: code, action, path(of: name), in: .destination)
         }
         return file
     }

@@ -5,11 +5,16 @@ import Foundation
 ///
 /// | the file's name | Content-Type `text/html` or `application/xhtml+xml` |
 /// | --- | --- |
-/// | an archive, image, medium, package or document (`a.zip`, `a.tar.gz`) | refused |
+/// | an archive, image, medium, package or document (`a.zip`, `a.tar.gz`) | the first 512 bytes decide |
 /// | without an extension, or with another one (`a`, `a.html`, `a.php`, `a.txt`) | accepted |
 ///
-/// An expected type decides alone: `file` refuses a page under every name, and a type such as `application/zip` or `image/*`
-/// every other one. Without one, other types than pages are accepted: many servers send `text/plain` or nothing for files that they do not know.
+/// The type alone refuses nothing, because some servers (busybox httpd, storage boxes) send `text/html` for every extension that
+/// they do not know. Bytes that begin as a web page does are refused, all others are the file. A part of the file (206) that
+/// continues the stored bytes is never a page. Bytes with a content coding cannot be looked at, and the type decides.
+///
+/// An expected type: `file` looks at the bytes under every name, and a type such as `application/zip` or `image/*` refuses every
+/// other one by its name alone. Without one, other types than pages are accepted: many servers send `text/plain` or nothing for
+/// files that they do not know.
 package enum PageRules {
     /// The extensions of files that are never web pages.
     static let binaryExtensions: Set<String> = [
@@ -22,7 +27,63 @@ package enum PageRules {
         "wasm", "wav", "webm", "webp", "whl", "woff", "woff2", "xlsx", "xz", "zip", "zst",
     ]
 
-    /// The error for a page in the place of a file; nil if the answer may be the file.
+    /// The maximum number of bytes to look at.
+    package static let lookedAt = 512
+
+    /// True if the bytes begin a web page, as browsers decide it (https://mimesniff.spec.whatwg.org, section 7.1). nil if more
+    /// bytes are needed.
+    ///
+    /// - Parameters:
+    ///   - bytes: the first bytes of the file; at most `lookedAt` of them count.
+    ///   - isAll: true if the file has no others.
+    package static func isPage(_ bytes: some Collection<UInt8>, isAll: Bool) -> Bool? {
+        let isAll = isAll || bytes.count >= lookedAt
+        var rest = Array(bytes.prefix(lookedAt))[...]
+        for mark: [UInt8] in [[0xef, 0xbb, 0xbf], [0xfe, 0xff], [0xff, 0xfe]] {
+            guard rest.starts(with: mark) else {
+                if !isAll, mark.starts(with: rest) { return nil }
+                continue
+            }
+            rest = rest.dropFirst(mark.count)
+            // UTF-16 has a zero byte beside each letter of a tag.
+            if mark.count == 2 { rest = rest.filter { $0 != 0 }[...] }
+            break
+        }
+        rest = rest.drop { [0x09, 0x0a, 0x0c, 0x0d, 0x20].contains($0) }
+        guard let first = rest.first else { return isAll ? false : nil }
+        guard first == UInt8(ascii: "<") else { return false }
+        let text = rest.dropFirst().map { (0x41...0x5a).contains($0) ? $0 | 0x20 : $0 }
+        var isOpen = false
+        for tag in tags {
+            let tag = tag.utf8
+            guard text.starts(with: tag) else {
+                if tag.starts(with: text) { isOpen = true }
+                continue
+            }
+            guard text.count > tag.count else { return isAll ? true : nil }
+            if [0x09, 0x0a, 0x0c, 0x0d, 0x20, UInt8(ascii: ">"), UInt8(ascii: "/")].contains(text[tag.count]) {
+                return true
+            }
+        }
+        for start in ["!--", "?xml"] {
+            if text.starts(with: start.utf8) { return true }
+            if start.utf8.starts(with: text) { isOpen = true }
+        }
+        return isOpen && !isAll ? nil : false
+    }
+
+    /// The tags that begin a web page, in lower case.
+    private static let tags = [
+        "!doctype", "html", "head", "script", "iframe", "h1", "div", "font", "table", "a", "style", "title", "b",
+        "body",
+        "br", "p", "meta", "link", "center", "form", "noscript",
+    ]
+
+    /// True if an expected type refuses others by their name.
+    static func isCertain(_ expected: String?) -> Bool { expected != nil && expected != "file" }
+
+    /// The error for a page in the place of a file; nil if the answer may be the file. If no type other than `file` is expected,
+    /// it counts only if the bytes are those of a page (`isPage`).
     ///
     /// - Parameters:
     ///   - name: the name that the URL alone gives to the file.

@@ -3,7 +3,7 @@ import Foundation
 import Synchronization
 
 /// The file that receives the bytes before it gets its final name. Writing is safe from several threads at once if
-/// their ranges do not overlap.
+/// their ranges do not overlap. A file that is open for writing is locked (`PartClaim`).
 final class PartFile: Sendable {
     let name: String
     let folder: Folder
@@ -14,14 +14,14 @@ final class PartFile: Sendable {
     let descriptor: Int32
     /// The identity of the opened file.
     private let opened: Folder.Identity?
+    /// Set if the file has the window of a stream and not the whole file.
+    let ring: ByteRing?
     private let isOpen = Atomic<Bool>(true)
     private let isAbandoned = Atomic<Bool>(false)
 
-    /// Opens or creates a part file.
-    ///
-    /// - Parameter exclusive: true fails with `.fileExists` if the name is taken; the default is false.
-    convenience init(in folder: Folder, name: String, exclusive: Bool = false) throws(DownloadError) {
-        try self.init(in: folder, name: name, flags: O_RDWR | O_CREAT | (exclusive ? O_EXCL : 0))
+    /// Opens an existing file, to adopt it (`Folder.openPart`).
+    convenience init(writing name: String, in folder: Folder) throws(DownloadError) {
+        try self.init(in: folder, name: name, flags: O_RDWR | O_NONBLOCK)
     }
 
     /// Opens a finished file, to compare and sync it. It may be read-only or a running program. It is never created.
@@ -32,6 +32,7 @@ final class PartFile: Sendable {
     private init(in folder: Folder, name: String, flags: Int32) throws(DownloadError) {
         self.folder = folder
         self.name = name
+        ring = nil
         descriptor = try folder.open(name, flags: flags)
         var status = stat()
         let isKnown = fstat(descriptor, &status) == 0
@@ -48,34 +49,44 @@ final class PartFile: Sendable {
     /// An open file that was moved to another folder. It takes the descriptor over.
     init(_ file: PartFile, movedTo folder: Folder) {
         self.folder = folder
+        ring = file.ring
         (name, descriptor) = (file.name, file.descriptor)
         (openedLength, openedTime, opened) = (file.openedLength, file.openedTime, file.opened)
         file.isOpen.store(false, ordering: .releasing)
     }
 
-    /// Creates a new file; nil if the name is taken.
-    static func made(in folder: Folder, name: String) throws(DownloadError) -> PartFile? {
+    /// An open file that has the window of a stream from now on. It takes the descriptor over.
+    init(_ file: PartFile, in ring: ByteRing) {
+        self.ring = ring
+        (folder, name, descriptor) = (file.folder, file.name, file.descriptor)
+        (openedLength, openedTime, opened) = (file.openedLength, file.openedTime, file.opened)
+        file.isOpen.store(false, ordering: .releasing)
+    }
+
+    /// Creates a new part file, locks it, and gives it the mark of its work path.
+    ///
+    /// - Returns: nil if the name is taken, or if the file cannot have a mark and its name does not say whose it is.
+    static func made(in folder: Folder, name: String, _ key: PartKey) throws(DownloadError) -> PartFile? {
+        let part: PartFile
         do throws(DownloadError) {
-            return try PartFile(in: folder, name: name, exclusive: true)
+            part = try PartFile(in: folder, name: name, flags: O_RDWR | O_CREAT | O_EXCL)
         } catch {
             if folder.contains(name) { return nil }
             throw error
         }
+        // Another process has adopted the empty file.
+        guard part.lock() else { return nil }
+        if key.owner.markPart(part.descriptor, as: key.id) { return part }
+        folder.noteLackOfMarks()
+        if FileNameRules.workPath(inPartName: name) != nil { return part }
+        part.remove()
+        return nil
     }
 
-    /// Opens the file with that name; nil if it does not belong to the task (`PartHolder`).
-    static func reopened(
-        in folder: Folder, name: String, written: FileIdentity? = nil
-    ) throws(DownloadError) -> PartFile? {
-        guard let named = folder.status(of: name), folder.holder(named, written: written) == .us else { return nil }
-        let part = try PartFile(in: folder, name: name)
-        // Checked again, because the file may have been replaced before it was opened.
-        var status = stat()
-        guard fstat(part.descriptor, &status) == 0, folder.holder(status, written: written) == .us else {
-            return nil
-        }
-        return part
-    }
+    /// Takes the lock.
+    ///
+    /// - Returns: false if another process has the file open.
+    func lock() -> Bool { PartLock.acquire(descriptor) }
 
     deinit { close() }
 
@@ -92,6 +103,13 @@ final class PartFile: Sendable {
         throw DownloadError(
             .destination, "The part file \(path) was removed or replaced: the file is fetched again.",
             isRetryable: true)
+    }
+
+    /// Gives the file the umask's mode, right before its final name. Until then only the owner reads and writes it. A file with
+    /// another mode than a part's keeps it: it had a final name already.
+    func open(forOthers status: stat) {
+        guard status.st_mode & 0o777 == 0o600, UsualMask.finishedMode != 0o600 else { return }
+        fchmod(descriptor, UsualMask.finishedMode)
     }
 
     /// The current length of the file in bytes.
@@ -152,6 +170,14 @@ final class PartFile: Sendable {
 
     /// Writes all of `bytes` or throws. It continues short writes and interrupted calls.
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(DownloadError) {
+        guard let ring else { return try writePlain(bytes, at: offset) }
+        for piece in ring.pieces(of: ring.needed(offset, bytes.count)) {
+            let start = Int(piece.offset - offset)
+            try writePlain(UnsafeRawBufferPointer(rebasing: bytes[start..<start + piece.count]), at: piece.place)
+        }
+    }
+
+    private func writePlain(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(DownloadError) {
         var done = 0
         while done < bytes.count {
             let count = pwrite(descriptor, bytes.baseAddress! + done, bytes.count - done, off_t(offset) + off_t(done))
@@ -167,6 +193,18 @@ final class PartFile: Sendable {
 
     /// Reads up to `buffer.count` bytes; fewer only at the end of the file.
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(DownloadError) -> Int {
+        guard let ring else { return try readPlain(into: buffer, at: offset) }
+        var done = 0
+        for piece in ring.pieces(of: offset..<offset + Int64(buffer.count)) {
+            let target = UnsafeMutableRawBufferPointer(rebasing: buffer[done..<done + piece.count])
+            let count = try readPlain(into: target, at: piece.place)
+            done += count
+            if count < piece.count { break }
+        }
+        return done
+    }
+
+    private func readPlain(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(DownloadError) -> Int {
         var done = 0
         while done < buffer.count {
             let count = pread(descriptor, buffer.baseAddress! + done, buffer.count - done, off_t(offset) + off_t(done))
@@ -258,7 +296,18 @@ final class PartFile: Sendable {
         }
     }
 
+    /// Another descriptor of the same file, for a reader. It stays valid when this one is closed, and has no lock.
+    ///
+    /// - Throws: the system's error, such as the lack of descriptors.
+    func reader() throws(DownloadError) -> ReadFile {
+        let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+        guard copy >= 0 else { throw DownloadError(system: errno, "open", path, in: .destination) }
+        return ReadFile(copy, path: path, ring: ring)
+    }
+
     func close() {
-        if isOpen.exchange(false, ordering: .acquiringAndReleasing) { Foundation.close(descriptor) }
+        guard isOpen.exchange(false, ordering: .acquiringAndReleasing) else { return }
+        PartLock.release(descriptor)
+        Foundation.close(descriptor)
     }
 }

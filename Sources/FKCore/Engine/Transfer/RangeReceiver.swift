@@ -8,7 +8,7 @@ import Synchronization
 /// overwritten, the receiver pauses the transfer until the engine opens the gate.
 ///
 /// ```text
-/// head -> ResumeRules -> [compare overlap] -> [gate: engine writes the record] -> limits -> [gather] -> pwrite -> counter
+/// head -> ResumeRules -> [look for a web page] -> [compare overlap] -> [gate: engine writes the record] -> limits -> [gather] -> pwrite -> counter
 /// ```
 ///
 /// The gate comes after the comparison: the record must not have the validator of another file for the stored bytes.
@@ -66,6 +66,9 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
     /// For the engine: the record contains what the head says.
     var isRecorded = false
     private(set) var decision: ResumeRules.HeadDecision?
+    /// True while it waits for the reader of a stream. Safe to read from any thread.
+    var isHeld: Bool { waitsForReader.load(ordering: .relaxed) }
+    private let waitsForReader = Atomic<Bool>(false)
     /// The length of the whole file, if the head contains it.
     var total: Int64? {
         switch decision {
@@ -108,8 +111,24 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
     private var seam: TailComparison?
     /// True until the bytes before the seam have been compared. The head then says nothing about the stored bytes.
     private(set) var isUncompared = false
-    /// The number of compared bytes that the transport offers again after the gate.
-    private var compared = 0
+    /// A body that may be a web page in the place of the file; nil once its first bytes have shown that it is none.
+    private var look: Look?
+    /// First bytes that were looked at, and are written once the gate is open.
+    private var seen: [UInt8] = []
+
+    /// The first bytes of a body that may be a web page.
+    private struct Look {
+        /// The error for a page.
+        var error: DownloadError
+        var held: [UInt8] = []
+        /// True if the part file is empty.
+        var isFresh: Bool
+        /// The length of the body; nil if it is unknown.
+        var length: Int64?
+    }
+
+    /// The number of compared or written bytes that the transport offers again, before new ones.
+    private var handled = 0
     /// Bytes that have arrived and are not in the part file yet; nil if there are none.
     private var gathered: GatherBuffer?
     /// True once the transport has announced a wait, so it announces every one and bytes may be gathered until then.
@@ -180,8 +199,8 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
     }
 
     private func prepare(_ head: ResponseHead, isFresh: Bool, overlap: Int64, length: Int64?) throws(DownloadError) {
-        wantsSums = (total ?? .max) > PieceSums.pieceLength
-        if position == 0, let algorithm = plan.digest ?? ServerDigest.parse(head)?.algorithm,
+        wantsSums = plan.part.ring == nil && (total ?? .max) > PieceSums.pieceLength
+        if position == 0, plan.part.ring == nil, let algorithm = plan.digest ?? ServerDigest.parse(head)?.algorithm,
             algorithm != .gitBlob || total != nil, algorithm != .crc32c || !wantsSums
         {
             if let total, total >= DigestFollower.minLength {
@@ -204,6 +223,16 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
             seam = TailComparison(held: held)
             return
         }
+        if let decision, let error = ResumeRules.suspicion(of: head, decision, ask: plan.ask, known: plan.known) {
+            isUncompared = true
+            look = Look(error: error, isFresh: isFresh, length: length)
+            return
+        }
+        beginWriting(isFresh: isFresh, length: length)
+    }
+
+    /// Opens the gate for a small body, or asks the engine for it.
+    private func beginWriting(isFresh: Bool, length: Int64?) {
         if isFresh, let length, length <= plan.inlineLimit {
             gateIsOpen.store(true, ordering: .relaxed)
             hasInlineHead.store(true, ordering: .releasing)
@@ -221,15 +250,52 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
 
     func transport(didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict {
         if let verdict = refusal?.take(bytes) { return verdict }
-        if let verdict = compare(bytes) { return verdict }
+        if let verdict = lookAt(bytes) ?? compare(bytes) { return verdict }
         guard gateIsOpen.load(ordering: .acquiring) else { return .pause(nil) }
-        if let seconds = plan.limits.take(bytes.count, now: plan.clock.now) {
-            return .pause(.seconds(seconds))
+        if !seen.isEmpty {
+            let first = seen
+            seen = []
+            let verdict = first.withUnsafeBytes { write($0) }
+            guard case .consumed = verdict else { return verdict }
         }
-        let known = min(compared, bytes.count)
-        compared -= known
-        let bytes = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(known))
-        if bytes.isEmpty { return .consumed }
+        return pass(bytes)
+    }
+
+    /// Writes the bytes that the rate limits let through. The rest is offered again later, with the bytes before it.
+    private func pass(_ bytes: UnsafeRawBufferPointer) -> BodyVerdict {
+        var done = min(handled, bytes.count)
+        while done < bytes.count {
+            guard let wanted = room(for: bytes.count - done) else {
+                if case .fail(let error) = writeGathered() { return .fail(error) }
+                handled = done
+                return .pause(nil)
+            }
+            switch plan.limits.take(wanted, now: plan.clock.now) {
+            case .wait(let seconds):
+                handled = done
+                return .pause(.seconds(seconds))
+            case .bytes(let count):
+                let verdict = keep(UnsafeRawBufferPointer(rebasing: bytes[done..<done + count]))
+                guard case .consumed = verdict else { return verdict }
+                done += count
+            }
+        }
+        handled -= min(handled, bytes.count)
+        return .consumed
+    }
+
+    /// The number of bytes that the window of a stream has room for, at most `count`; nil if the reader has to move first.
+    private func room(for count: Int) -> Int? {
+        guard let ring = plan.part.ring else { return count }
+        let place = position + Int64(gathered?.bytes.count ?? 0)
+        // The end of the range comes first: bytes behind it are dropped.
+        let room = isEnd(place) ? .max : ring.room(at: place)
+        waitsForReader.store(room <= 0, ordering: .relaxed)
+        return room > 0 ? Int(min(Int64(count), room)) : nil
+    }
+
+    /// Writes the bytes, or gathers them with others.
+    private func keep(_ bytes: UnsafeRawBufferPointer) -> BodyVerdict {
         if gathered == nil {
             // A short piece, or the last one of the range, has nothing to wait for.
             guard isToldOfWaits, bytes.count == Self.fullPiece, !isEnd(position + Int64(bytes.count)) else {
@@ -237,6 +303,38 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
             }
         }
         return gather(bytes)
+    }
+
+    /// Looks at the first bytes of a body that may be a web page, and begins to write once they are none. nil if there is nothing
+    /// to look at any more.
+    private func lookAt(_ bytes: UnsafeRawBufferPointer) -> BodyVerdict? {
+        guard let look else { return nil }
+        let first = look.held + bytes.prefix(PageRules.lookedAt - look.held.count)
+        let isAll = look.length.map { Int64(look.held.count + bytes.count) >= $0 } ?? false
+        switch PageRules.isPage(first, isAll: isAll) {
+        case nil:
+            self.look?.held = first
+            return .consumed
+        case true?: return .fail(look.error)
+        case false?:
+            self.look = nil
+            seen = look.held
+            isUncompared = false
+            beginWriting(isFresh: look.isFresh, length: look.length)
+            // The engine may have opened the gate already. Otherwise these bytes are offered again.
+            return nil
+        }
+    }
+
+    /// A body has ended before its first bytes have shown what it is. An empty one is a file; what begins as a page does is one.
+    private func endLook(_ result: Result<TransportSummary, DownloadError>) {
+        guard let look else { return }
+        guard case .success = result else { return }
+        if look.held.isEmpty, look.isFresh {
+            isUncompared = false
+        } else {
+            outcome = .ended(.failure(look.error))
+        }
     }
 
     /// Compares the bytes before the seam, and asks the engine once they are equal. nil if there is nothing to compare.
@@ -247,7 +345,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
         case .equal(let newBytesAt):
             seam = nil
             isUncompared = false
-            compared = newBytesAt
+            handled = newBytesAt
             askedEngine = true
             onGate(self)
             // The engine may have opened the gate already. Otherwise these bytes are offered again.
@@ -328,6 +426,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
 
     func transportDidFinish(_ result: Result<TransportSummary, DownloadError>) {
         if let refusal { outcome = .ended(.failure(refusal.explained(by: head, plan.echo))) }
+        endLook(result)
         // The bytes that arrived before the end count, whatever the end is.
         let last = writeGathered()
         if outcome == nil {

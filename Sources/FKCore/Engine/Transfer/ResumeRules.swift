@@ -65,6 +65,8 @@ package enum ResumeRules {
         package var size: Int64?
         /// When sources whose bytes are not proven to be the same may be combined.
         package var policy: MirrorPolicy
+        /// The digest that binds this source, because another server announced it; nil without one.
+        package var binding: AnnouncedDigest?
         /// True if damaged bytes of a finished file are requested.
         package var isRepair: Bool
         /// The name that the URL gives to the file, where a web page in its place is refused (`PageRules`); nil if one is
@@ -72,18 +74,22 @@ package enum ResumeRules {
         package var name: String?
         /// `TaskOptions.expectedType`.
         package var expectedType: String?
+        /// The entity tag that the file must have at this source; nil if any may be.
+        package var entityTag: String?
 
         /// Creates the facts; the default is that nothing is known.
         ///
         /// - Parameter source: nil, the default, for the source of the stored bytes.
         package init(
             _ version: FileVersion = FileVersion(), askedAt source: String? = nil, maxSize: Int64? = nil,
-            size: Int64? = nil, policy: MirrorPolicy = .prove, isRepair: Bool = false, name: String? = nil,
-            expectedType: String? = nil
+            size: Int64? = nil, policy: MirrorPolicy = .prove, binding: AnnouncedDigest? = nil,
+            isRepair: Bool = false, name: String? = nil, expectedType: String? = nil, entityTag: String? = nil
         ) {
             self.version = version
             self.name = name
             self.expectedType = expectedType
+            self.entityTag = entityTag
+            self.binding = binding
             self.isRepair = isRepair
             self.source = source ?? version.source
             self.maxSize = maxSize
@@ -177,17 +183,37 @@ package enum ResumeRules {
     package static func decide(
         head: ResponseHead, ask: RangeAsk, known: Known, segments: Int, now: Date = Date()
     ) -> HeadDecision {
-        if [200, 203, 206].contains(head.status), known.name ?? known.expectedType != nil,
+        if head.carriesFile, PageRules.isCertain(known.expectedType),
             let error = PageRules.error(known.name ?? "", head, expected: known.expectedType, now: now)
         {
             return .refuse(error)
         }
-        return switch head.status {
-        case 200, 203: whole(head, ask, known, segments)
-        case 206: partial(head, ask, known, segments)
-        case 416 where ask.usesRange: unsatisfied(head, ask, known, segments)
-        default: .refuse(RetryRules.error(for: head, now: now))
+        if let error = otherVersion(head, known) { return .refuse(error) }
+        let decision =
+            switch head.status {
+            case 200, 203: whole(head, ask, known, segments)
+            case 206: partial(head, ask, known, segments)
+            case 416 where ask.usesRange: unsatisfied(head, ask, known, segments)
+            default: HeadDecision.refuse(RetryRules.error(for: head, now: now))
+            }
+        if head.contentCoding != nil, let error = suspicion(of: head, decision, ask: ask, known: known, now: now) {
+            return .refuse(error)
         }
+        return decision
+    }
+
+    /// The error that ends the transfer if the first bytes of the body are those of a web page; nil if the body is the file
+    /// whatever they are. Bytes that follow the stored ones are the file.
+    package static func suspicion(
+        of head: ResponseHead, _ decision: HeadDecision, ask: RangeAsk, known: Known, now: Date = Date()
+    ) -> DownloadError? {
+        guard known.name != nil || known.expectedType != nil else { return nil }
+        switch decision {
+        case .startOver(let total) where total != 0: break
+        case .append where ask.start == 0: break
+        default: return nil
+        }
+        return PageRules.error(known.name ?? "", head, expected: known.expectedType, now: now)
     }
 
     /// True if the body of this response may follow the stored bytes only because a digest of a list or of the user vouches
@@ -201,12 +227,74 @@ package enum ResumeRules {
         return true
     }
 
+    /// The error for an answer that shows that its source has another file than the server that announced a digest; nil if it
+    /// may be the same.
+    private static func otherFile(_ head: ResponseHead, _ known: Known) -> DownloadError? {
+        guard let binding = known.binding, case .refuted(let evidence) = known.joins(head) else { return nil }
+        let source = URLMasking.mask(known.source ?? head.url)
+        let what =
+            switch evidence {
+            case .length: "its length is another one"
+            case .coding: "it sends the file with another content coding"
+            default: "its digest is another one"
+            }
+        return DownloadError(
+            .checksumMismatch,
+            "\(source) has another file than \(URLMasking.mask(binding.source)), whose "
+                + "\(binding.checksum.algorithm.rawValue) is \(binding.checksum.hex): \(what).",
+            isRetryable: true)
+    }
+
+    /// The error for an answer of another version of the file than the list has named; nil if it may be that one. A server that does
+    /// not know `If-Match` still sends its entity tag.
+    private static func otherVersion(_ head: ResponseHead, _ known: Known) -> DownloadError? {
+        guard let wanted = known.entityTag else { return nil }
+        let found = head.carriesFile ? head.first("ETag") : nil
+        guard head.status == 412 || found.map({ Validator.opaque($0) != Validator.opaque(wanted) }) == true else {
+            return nil
+        }
+        return DownloadError(
+            .changedOnServer, "The file on the server has another entity tag than the list has named.",
+            remedy: .readListAgain)
+    }
+
+    // MARK: Refusals
+
+    /// What to ask after a server has refused a range with an error status, so that a file which it had sent before does not
+    /// fail for its ranges. nil ends the attempt with that error.
+    ///
+    /// | status of the answer to a range | the first time | again, or in the last attempt |
+    /// | --- | --- | --- |
+    /// | 412, with `If-Range` | the same range without `If-Range` | the same |
+    /// | 400, 405, 406, 412, 417, 501 | the whole file | the whole file |
+    /// | 403: a link may have expired, and is asked for again | end the attempt | the whole file |
+    /// | 500: the server may have a problem of its own | end the attempt | the whole file |
+    /// | any other | end the attempt | end the attempt |
+    ///
+    /// The bytes are kept until the whole file begins to arrive. If that request is refused as well, its error counts.
+    ///
+    /// - Parameters:
+    ///   - isRepeated: true if the attempt before has failed with the same status, and no byte has arrived since.
+    ///   - isLast: true if no attempt follows.
+    package static func again(
+        afterRefusal status: Int?, of ask: RangeAsk, isRepeated: Bool = false, isLast: Bool = false
+    ) -> Again? {
+        guard ask.usesRange, let status else { return nil }
+        return switch status {
+        case 412 where ask.ifRange != nil: .plainRange
+        case 400, 405, 406, 412, 417, 501: .withoutRange
+        case 403 where isRepeated: .withoutRange
+        case 500 where isRepeated || isLast: .withoutRange
+        default: nil
+        }
+    }
+
     // MARK: 200
 
     private static func whole(_ head: ResponseHead, _ ask: RangeAsk, _ known: Known, _ segments: Int) -> HeadDecision {
         let length: Int64?
         do { length = try ContentLength.parse(head) } catch { return .refuse(error) }
-        if let error = sizeError(length, known) { return .refuse(error) }
+        if let error = sizeError(length, known) ?? otherFile(head, known) { return .refuse(error) }
         guard ask.usesRange else { return .startOver(total: length) }
         // All bytes of a file of unknown length were there.
         if let length, length == ask.start, ask.end == nil, known.length == nil, segments <= 1, isOfStored(head, known),
@@ -242,12 +330,9 @@ package enum ResumeRules {
         else { return .askAgain(unusable) }
         let length: Int64?
         do { length = try ContentLength.parse(head) } catch { return .refuse(error) }
-        if let length, length != range.count {
-            return .refuse(
-                DownloadError(
-                    .protocolViolation, "The server's Content-Length and Content-Range contradict each other."))
-        }
-        if let error = sizeError(answer.total, known) { return .refuse(error) }
+        // Neither of the two lengths is to be trusted then.
+        if let length, length != range.count { return .askAgain(unusable) }
+        if let error = sizeError(answer.total, known) ?? otherFile(head, known) { return .refuse(error) }
         // Bytes beyond the end are of another file, wherever they start.
         if let old = known.length, range.end > old { return .askAgain(.withoutRange) }
         if !mayJoin(head, ask, known, segments) {

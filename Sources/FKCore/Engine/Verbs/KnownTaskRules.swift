@@ -1,28 +1,33 @@
 import FKMiddleware
 
-/// Decides what happens to an existing task that is requested again, by `Builder.prepare`, `fk get` or `fk barrel
+/// Decides what happens to an existing task that is requested again, by `Builder.prepare`, `download`, `fk get` or `fk barrel
 /// add`.
 ///
-/// The request contains a whole set of options, which replaces the stored one: options left out are reset. `resume`,
-/// `retry` and `fk run` contain no options and keep the stored ones. Folder and name are part of the identity: with
+/// `TaskDescription.joined` decides what is stored: a command replaces the orders, a call of the library those that it names, and
+/// facts such as a digest stay. `resume`, `retry` and `fk run` name nothing. Folder and name are part of the identity: with
 /// others it is another task.
 ///
 /// | state | file | asked with | then |
 /// | --- | --- | --- | --- |
-/// | waiting | | the same options | no change |
+/// | waiting | | nothing new | no change |
 /// | waiting | | other options | it is queued anew with a fresh count of attempts |
-/// | running | | the same options | no change |
+/// | running | | nothing new | no change |
 /// | running | | other limits, checksum, signature, attempts, connections, `existing` | the running attempt applies them |
 /// | running | | no digest, and the stored bytes need one | a new attempt starts at byte 0 |
 /// | running | | other options | a new attempt starts at once; bytes are kept if the server serves ranges |
-/// | suspended, cancelled, failed, prepared | | any options | it is queued |
-/// | complete | its own | a checksum or a signature | the file is compared now |
+/// | suspended, cancelled, failed | | any options | it is queued |
+/// | complete | its own | a checksum, a signature or digests of pieces | the file is compared now |
 /// | complete | its own | a limit it exceeds | refused |
 /// | complete | its own | other options | stored for the next fetch; the file and its checksum stay |
 /// | complete | another's, kept by `.skip` | `.skip` | as with its own file |
 /// | complete | another's, kept by `.skip` | other options | fetched |
 /// | complete | missing | any options | fetched |
+/// | complete | its own | another digest or length, of the task's list as it is now | fetched; the file stays until the new one is whole |
+/// | any but complete | | another digest than the stored one | refused, unless it is of the task's list |
 /// | any | | another name, if the name is not part of its identity | refused |
+///
+/// With `TaskWords.keepsState`, as `Builder.prepare` asks unless it queues, nothing is queued or fetched: the options are stored,
+/// and the state stays. Waiting and running tasks take the options as above.
 package enum KnownTaskRules {
     /// The finished file of a complete task.
     package enum File: Sendable, Hashable, CaseIterable {
@@ -46,10 +51,12 @@ package enum KnownTaskRules {
         case requeue
         /// Same as the verbs `resume` and `retry`.
         case queue
-        /// The finished file is compared with the request's checksum and signature first. If it differs, nothing is stored.
+        /// The finished file is compared with the request's checksum, signature and digests of pieces first. If it differs, nothing is stored.
         case compare
         /// The task discards its finished file from the record and is queued.
         case fetchAgain
+        /// The list has another version of the file, which is fetched. The finished file stays until it is whole.
+        case renew
     }
 
     /// Decides for one task.
@@ -69,17 +76,14 @@ package enum KnownTaskRules {
                     + "\"\(Escaping.visible(name))\": trash the task first, or name a folder of its own.",
                 url: URLMasking.mask(known.url))
         }
-        var task = known
-        task.options = asked.options
-        task.mirrors = asked.mirrors
-        task.type = asked.type
-        task.priority = asked.priority
+        if state == .complete { return try complete(known, asked, file, length) }
+        var task = try known.joined(with: asked)
         if task.fileName == nil { task.fileName = asked.fileName }
         switch state {
         case .idle: return (task, task == known ? .nothing : .requeue)
         case .action: return (task, running(known, task))
-        case .suspend, .cancel, .error: return (task, .queue)
-        case .complete: return try complete(task, known, file, length)
+        case .suspend, .cancel, .error, .complete:
+            return (task, asked.words.contains(.keepsState) ? .nothing : .queue)
         case .unknown:
             throw DownloadError(.cancelled, "The task is just being trashed: add it again.", isRetryable: true)
         }
@@ -94,34 +98,42 @@ package enum KnownTaskRules {
     }
 
     private static func complete(
-        _ task: TaskDescription, _ known: TaskDescription, _ file: File, _ length: Int64?
+        _ known: TaskDescription, _ asked: TaskDescription, _ file: File, _ length: Int64?
     ) throws(DownloadError) -> (TaskDescription, Effect) {
-        guard file == .own || file == .foreign && task.options.existing == .skip else { return (task, .fetchAgain) }
+        let proof = asked.hasOptions && asked.options.hasProof
+        var task = try known.joined(with: asked, isProven: proof && file != .gone)
+        if task.fileName == nil { task.fileName = asked.fileName }
+        guard file == .own || file == .foreign && task.options.existing == .skip else {
+            task = try known.joined(with: asked)
+            if task.fileName == nil { task.fileName = asked.fileName }
+            return (task, asked.words.contains(.keepsState) ? .nothing : .fetchAgain)
+        }
         if let maxSize = task.options.maxSize, let length, length > maxSize {
             throw DownloadError(
                 .tooLarge, "The finished file has \(length) bytes, and \(maxSize) are allowed. It stays as it is.",
                 url: URLMasking.mask(known.url))
         }
-        if let size = task.options.size, let length, length != size {
+        let isNew = known.isNewVersion(asked)
+        let hasOther =
+            asked.option { $0.checksum }.map { new in
+                known.option { $0.checksum }.map { $0.algorithm == new.algorithm && $0 != new } ?? false
+            } ?? false
+        let hasOtherLength = length.flatMap { length in task.options.size.map { $0 != length } } ?? false
+        if isNew, hasOther || hasOtherLength { return (task, .renew) }
+        if let size = task.options.size, let length, hasOtherLength {
             throw DownloadError(
                 .checksumMismatch,
                 "The finished file has \(length) bytes, and the one expected has \(size). It stays as it is: trash the task "
                     + "to fetch it again.", url: URLMasking.mask(known.url))
         }
-        if task.options.checksum != nil || task.options.signature != nil { return (task, .compare) }
-        // The known checksum describes this file and proves it after a power cut.
-        var task = task
-        if file == .own, let checksum = known.options.checksum {
-            task.options.checksum = checksum
-            task.options.list = known.options.list
-        }
-        if file == .own, let signature = known.options.signature { task.options.signature = signature }
-        if file == .own, task.options.pieces == nil, let pieces = known.options.pieces { task.options.pieces = pieces }
-        return (task, .nothing)
+        return (task, proof ? .compare : .nothing)
     }
 }
 
 extension TaskOptions {
+    /// True if something says what the bytes of the file are.
+    package var hasProof: Bool { checksum != nil || signature != nil || pieces != nil }
+
     /// The options without those that a running attempt can apply.
     fileprivate var onTheWire: TaskOptions {
         var options = self

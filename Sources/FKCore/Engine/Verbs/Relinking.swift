@@ -35,7 +35,7 @@ package enum Relinking {
 }
 
 extension TaskControl {
-    /// Gives a task another address. Its bytes stay: the next attempt joins them with those of the new address under the
+    /// Gives a task another address. Another origin receives no secrets of the task. Its bytes stay: the next attempt joins them with those of the new address under the
     /// rules for mirrors (`MirrorRules`).
     ///
     /// - Throws: `.notFound`, `.invalidURL` or `.unsupportedScheme`.
@@ -46,7 +46,8 @@ extension TaskControl {
             throw DownloadError(.notFound, "There is no task \(id.short).")
         }
         entry.record.relink(to: url)
-        book.appendHistory(entry, by: "relink", "the file is fetched from \(URLMasking.mask(url)) from now on")
+        let note = entry.record.secretsLeftBehind(by: url).map { "; \($0)" } ?? ""
+        book.appendHistory(entry, by: "relink", "the file is fetched from \(URLMasking.mask(url)) from now on\(note)")
         switch effect {
         case .nothing: book.write(entry)
         case .restart:
@@ -55,6 +56,6 @@ extension TaskControl {
         case .requeue: requeue(entry)
         case .queue: queue(entry)
         }
-        return "the new address of the task is \(URLMasking.mask(url))"
+        return "the new address of the task is \(URLMasking.mask(url))\(note)"
     }
 }

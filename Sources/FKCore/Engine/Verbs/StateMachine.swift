@@ -3,14 +3,14 @@ import FKMiddleware
 /// What each verb does in each state, as one table.
 ///
 /// ```text
-///            prepare   idle      action    suspend   cancel    error     complete  unknown
-/// action     idle      -         -         -         idle      idle      -         -
-/// suspend    suspend   suspend   suspend   -         -         -         -         -
-/// resume     -         -         -         idle      - (idle)  - (idle)  -         -
-/// cancel     cancel    cancel    cancel    cancel    -         cancel    -         -
-/// retry      -         -         -         -         idle      idle      -         -
-/// trash      unknown   unknown   unknown   unknown   unknown   unknown   unknown   -
-/// forget     unknown   unknown   unknown   unknown   unknown   unknown   unknown   -
+///            idle      action    suspend   cancel    error     complete  unknown
+/// action     -         -         -         idle      idle      -         -
+/// suspend    suspend   suspend   -         -         -         -         -
+/// resume     -         -         idle      - (idle)  - (idle)  -         -
+/// cancel     cancel    cancel    cancel    -         cancel    -         -
+/// retry      -         -         -         idle      idle      -         -
+/// trash      unknown   unknown   unknown   unknown   unknown   unknown   -
+/// forget     unknown   unknown   unknown   unknown   unknown   unknown   -
 /// ```
 ///
 /// `-` changes nothing. `(idle)` applies if the verb is given to all tasks at once: `resume` then also queues

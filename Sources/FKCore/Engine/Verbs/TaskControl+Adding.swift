@@ -11,6 +11,8 @@ extension TaskControl {
         fileprivate var rest: ArraySlice<TaskDescription>
         fileprivate(set) var results: [EngineReply.Added] = []
         fileprivate(set) var comparisons: [DigestCheck] = []
+        /// The number of tasks of the last portion.
+        fileprivate var portionCount = 0
 
         fileprivate init(_ descriptions: [TaskDescription], barrel: String?, run: Bool, group: Int32?) {
             rest = descriptions[...]
@@ -52,7 +54,13 @@ extension TaskControl {
         return Addition(descriptions, barrel: name, run: run, group: group)
     }
 
-    /// Adds the next tasks. Another thread writes their info files, so the first tasks run while the last ones are created.
+    /// The number of tasks whose info files are written together.
+    private static let makingCount = 64
+    /// The number of tasks of a portion but the first.
+    private static let portionCount = 256
+
+    /// Adds the next tasks. Another thread writes their info files, so the first tasks run while the last ones are created, and the
+    /// info files of the next ones are written while this thread adds some.
     ///
     /// - Returns: false if there are no more.
     func addPortion(
@@ -62,29 +70,66 @@ extension TaskControl {
         let name = addition.barrel
         // The barrel may have been deleted since the last portion, and may be deleted while the info files are written.
         let options = try name.map { try barrels.open($0, creating: true).options }
-        let portion = addition.rest.prefix(64).map { options?.completing($0) ?? $0 }
-        addition.rest = addition.rest.dropFirst(64)
+        let count = addition.results.isEmpty ? Self.makingCount : Self.portionCount
+        let portion = addition.rest.prefix(count).map { options?.completing($0) ?? $0 }
+        addition.rest = addition.rest.dropFirst(count)
+        addition.portionCount = portion.count
         let ids = portion.map(book.places.id)
         ownership.beat()
         for id in ids where book[id]?.record.state == .unknown { await untilForgotten(id) }
         await book.beginMaking()
         defer { book.endMaking() }
-        let made = await make(portion, ids, barrel: name)
-        try ownership.checkOpen()
-        if let name { try barrels.open(name, creating: true) }
-        for index in portion.indices {
-            let (added, isCompared) = add(portion[index], ids[index], made[index], addition)
-            if isCompared {
-                addition.comparisons.append(.init(position: addition.results.count, task: portion[index]))
+        func begin(_ start: Int) -> Making? {
+            guard start < portion.count else { return nil }
+            let range = start..<min(start + Self.makingCount, portion.count)
+            return make(Array(portion[range]), Array(ids[range]), barrel: name)
+        }
+        var next = begin(0)
+        var index = 0
+        while let making = next {
+            let made = await making.value()
+            try ownership.checkOpen()
+            if let name { try barrels.open(name, creating: true) }
+            next = begin(index + made.count)
+            for result in made {
+                let (added, isCompared) = add(portion[index], ids[index], result, addition)
+                if isCompared {
+                    addition.comparisons.append(.init(position: addition.results.count, task: portion[index]))
+                }
+                addition.results.append(added)
+                index += 1
             }
-            addition.results.append(added)
         }
         return true
     }
 
+    /// Info files that are being written.
+    private final class Making: Sendable {
+        private let state = Locked<(made: [Made]?, waiting: CheckedContinuation<[Made], Never>?)>((nil, nil))
+
+        func finish(_ made: [Made]) {
+            let waiting = state.withLock { state in
+                state.made = made
+                return state.waiting
+            }
+            waiting?.resume(returning: made)
+        }
+
+        /// The results; call it once.
+        func value(isolation: isolated (any Actor)? = #isolation) async -> [Made] {
+            await withCheckedContinuation { continuation in
+                let made = state.withLock { state in
+                    if state.made == nil { state.waiting = continuation }
+                    return state.made
+                }
+                if let made { continuation.resume(returning: made) }
+            }
+        }
+    }
+
     /// Removes the tasks of the last portion that have no slot from memory. Finished ones follow after the next query of them.
     func park(_ addition: Addition) {
-        for result in addition.results.suffix(64) {
+        for result in addition.results.suffix(addition.portionCount) {
             if !result.isNew, result.state == .complete { book.restLater(result.id) } else { book.rest(result.id) }
         }
     }
@@ -100,7 +145,13 @@ extension TaskControl {
     ) async -> [EngineReply.Added] {
         var results = addition.results
         for comparison in addition.comparisons {
-            results[comparison.position].error = await compare(comparison, results)
+            switch await compare(comparison, results) {
+            case .success(let state):
+                guard let state else { continue }
+                results[comparison.position].state = state
+                results[comparison.position].isChanged = true
+            case .failure(let error): results[comparison.position].error = error
+            }
         }
         return results
     }
@@ -118,10 +169,8 @@ extension TaskControl {
     private typealias Made = Result<(record: TaskRecord, info: InfoHandle)?, DownloadError>
 
     /// Writes the info files of the new tasks.
-    private func make(
-        _ descriptions: [TaskDescription], _ ids: [TaskID], barrel: String?,
-        isolation: isolated (any Actor)? = #isolation
-    ) async -> [Made] {
+    private func make(_ descriptions: [TaskDescription], _ ids: [TaskID], barrel: String?) -> Making {
+        let making = Making()
         var records: [Result<TaskRecord?, DownloadError>] = []
         // The tasks of a list have one folder, as a rule.
         var checked: String?
@@ -145,13 +194,15 @@ extension TaskControl {
             }
         }
         // For a single task, another thread costs more than it saves.
-        if records.count == 1 { return [Self.create(records[0], in: book.workPath, setsMode: true)] }
-        return await withCheckedContinuation { continuation in
-            diskWork.async { [records, workPath = book.workPath] in
-                let setsMode = !UsualMask.keepsOwner
-                continuation.resume(returning: records.map { Self.create($0, in: workPath, setsMode: setsMode) })
-            }
+        if records.count == 1 {
+            making.finish([Self.create(records[0], in: book.workPath, setsMode: true)])
+            return making
         }
+        diskWork.async { [records, workPath = book.workPath] in
+            let setsMode = !UsualMask.keepsOwner
+            making.finish(records.map { Self.create($0, in: workPath, setsMode: setsMode) })
+        }
+        return making
     }
 
     /// Checks a description, which may come from any program and not from `Builder`.
@@ -177,7 +228,7 @@ extension TaskControl {
                 if record.task.hasOptions, record.task.options.pieces != nil {
                     // An existing task decides first (`readmit`).
                     if access(workPath.infoPath(record.id), F_OK) == 0 { return .success(nil) }
-                    try PieceDigestFile.store(&record.task, in: workPath)
+                    try PieceDigestFile.store(&record.task, as: record.id, in: workPath)
                 }
                 let info = try InfoFile.create(
                     at: workPath.infoPath(record.id), record: record, places: workPath.places, setsMode: setsMode)
@@ -196,10 +247,10 @@ extension TaskControl {
     }
 
     /// Writes the digests of pieces beside the info file, where the description has any.
-    private func keepingPieces(_ description: TaskDescription) throws -> TaskDescription {
+    private func keepingPieces(_ description: TaskDescription, _ id: TaskID) throws -> TaskDescription {
         guard description.hasOptions, description.options.pieces != nil else { return description }
         var description = description
-        try PieceDigestFile.store(&description, in: book.workPath)
+        try PieceDigestFile.store(&description, as: id, in: book.workPath)
         return description
     }
 
@@ -210,17 +261,17 @@ extension TaskControl {
         let (barrel, mayRun) = (addition.barrel, addition.run || runsAll)
         do {
             let entry: TaskEntry
-            var isCompared = false
+            var (isCompared, isChanged) = (false, false)
             let new = try made.get()
             let known = new == nil ? try book.find(id) : nil
             if let known {
                 entry = known
                 book.writeRecovery(entry)
                 try check(description)
-                isCompared = try readmit(entry, as: try keepingPieces(description), mayRun: mayRun)
+                (isCompared, isChanged) = try readmit(entry, as: description, mayRun: mayRun)
                 join(entry, group: addition.group)
             } else {
-                let (record, info) = try new ?? book.makeAgain(keepingPieces(description), id, barrel: barrel)
+                let (record, info) = try new ?? book.makeAgain(keepingPieces(description, id), id, barrel: barrel)
                 entry = book.entry(record, info, isNew: true)
                 entry.group = addition.group ?? CommandGroups.none
                 book.insert(entry)
@@ -231,7 +282,9 @@ extension TaskControl {
             if let barrel { join(entry, barrel: barrel) }
             joinAwaited(entry)
             if mayRun { admit(entry) }
-            return (.init(id: id, state: entry.record.state, isNew: known == nil), isCompared)
+            var added = EngineReply.Added(id: id, state: entry.record.state, isNew: known == nil)
+            if isChanged { added.isChanged = true }
+            return (added, isCompared)
         } catch {
             var error = Self.notMade(error)
             error.url = error.url ?? URLMasking.mask(description.url)

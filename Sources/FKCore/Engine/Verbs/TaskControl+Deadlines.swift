@@ -23,7 +23,7 @@ extension TaskControl {
         reporter.change(entry, to: .error)
         guard let run = entry.run else {
             book.write(entry)
-            ResponseChainEnd.tell(error, of: entry, head: entry.record.response, book.chains)
+            ResponseChainEnd.tell(error, of: entry, head: entry.record.response, book)
             return book.retire(entry)
         }
         run.expire(error)
@@ -36,9 +36,8 @@ extension TaskEntry {
         guard record.task.hasOptions, let deadline = record.task.options.deadline, deadline <= date else { return nil }
         return DownloadError(
             .deadlineExceeded,
-            "The file was not complete at its deadline, \(Timestamp.seconds(deadline)): prepare the task again with "
-                + "a later `options.deadline`, or without one.",
-            url: URLMasking.mask(record.task.url))
+            "The file was not complete at its deadline, \(Timestamp.seconds(deadline)).",
+            url: URLMasking.mask(record.task.url), remedy: .extendDeadline)
     }
 }
 

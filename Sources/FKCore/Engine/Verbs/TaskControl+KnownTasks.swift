@@ -5,16 +5,22 @@ import Foundation
 extension TaskControl {
     /// Stores the options of the new request and applies them.
     ///
-    /// - Returns: true if the finished file has to be compared first (`compare`); nothing is stored then.
-    func readmit(_ entry: TaskEntry, as asked: TaskDescription, mayRun: Bool) throws -> Bool {
+    /// - Returns: whether the finished file has to be compared first (`compare`), so that nothing is stored, and whether the file has
+    ///   another version now.
+    func readmit(
+        _ entry: TaskEntry, as asked: TaskDescription, mayRun: Bool
+    ) throws -> (isCompared: Bool, isChanged: Bool) {
+        let keepsState = asked.words.contains(.keepsState)
         // A file that awaits its proof counts as finished.
-        let (task, effect) = try KnownTaskRules.decide(
+        let (decided, effect) = try KnownTaskRules.decide(
             entry.record.task, in: entry.verbState, file: finishedFile(of: entry), length: entry.record.expected,
             asked: asked)
-        if effect == .compare { return true }
-        demandProofAgain(of: entry)
+        if effect == .compare { return (true, false) }
+        if !keepsState { demandProofAgain(of: entry) }
+        let task = try keepingPieces(of: asked, in: decided, entry.id)
         try book.addAttributes(of: asked, to: entry)
         let old = entry.record.task.options
+        let isChanged = old.checksum.map { $0 != task.options.checksum } ?? false || effect == .renew
         store(task, in: entry)
         switch effect {
         case .nothing, .compare: break
@@ -30,26 +36,51 @@ extension TaskControl {
                 entry.record.forgetResult()
                 queue(entry, mayRun: mayRun || entry.isAdmitted)
             }
+        case .renew: renewVersion(of: entry, mayRun: mayRun || entry.isAdmitted)
         }
-        return false
+        return (false, isChanged)
     }
 
-    /// Compares the finished file of an existing task with the checksum and the signature of the request.
+    /// Queues a complete task whose list has another version of its file. The finished file stays until the new one is whole.
+    private func renewVersion(of entry: TaskEntry, mayRun: Bool) {
+        entry.awaitsProof = false
+        entry.record.removePart(of: book.workPath, book.owner)
+        entry.record.renew(damaged: nil)
+        entry.dropBytes()
+        book.appendHistory(entry, by: "list", "the list has another version of the file, which is fetched")
+        reporter.account(entry)
+        queue(entry, mayRun: mayRun)
+        book.write(entry)
+    }
+
+    /// Compares the finished file of an existing task with the checksum, the signature and the digests of pieces of the request.
     ///
-    /// - Returns: the error if the file differs or cannot be compared. Task and file do not change then.
+    /// - Returns: the error if the file differs or cannot be compared. Task and file do not change then. The new state if the list has
+    ///   another version of the file, which is fetched; otherwise nil.
     package func compare(
         _ comparison: DigestCheck, _ results: [EngineReply.Added], isolation: isolated (any Actor)? = #isolation
-    ) async -> DownloadError? {
+    ) async -> Result<DownloadState?, DownloadError> {
         let id = results[comparison.position].id
         do {
             guard let path = try book.find(id)?.record.path else { throw Self.changedMeanwhile }
             let options = comparison.task.options
-            let fault = try await offThread { () throws(DownloadError) in try options.fault(ofFinished: path) }
+            let pieces = options.pieces.flatMap { pieces in
+                pieces.bytes == nil ? PieceDigestFile.read(book.workPath.digestsPath(id), of: pieces) : pieces
+            }
+            let fault = try await offThread { () throws(DownloadError) in try options.fault(ofFinished: path, pieces) }
             try ownership.checkOpen()
             // The task may have changed while the file was read.
             guard let entry = try book.find(id), entry.record.path == path,
                 entry.awaitsProof || entry.record.state == .complete
             else { throw Self.changedMeanwhile }
+            if fault != nil, entry.record.task.isNewVersion(comparison.task),
+                !comparison.task.words.contains(.keepsState)
+            {
+                let task = try entry.record.task.joined(with: comparison.task)
+                store(try keepingPieces(of: comparison.task, in: task, id), in: entry)
+                renewVersion(of: entry, mayRun: entry.isAdmitted)
+                return .success(entry.record.state)
+            }
             if let fault {
                 throw DownloadError(
                     .checksumMismatch,
@@ -57,20 +88,36 @@ extension TaskControl {
                     url: URLMasking.mask(comparison.task.url))
             }
             for note in options.matchNotes { book.appendHistory(entry, by: "checksum", note) }
-            let (task, _) = try KnownTaskRules.decide(
+            let (decided, _) = try KnownTaskRules.decide(
                 entry.record.task, in: .complete, file: finishedFile(of: entry), length: entry.record.expected,
                 asked: comparison.task)
+            let task = try keepingPieces(of: comparison.task, in: decided, id)
             try book.addAttributes(of: comparison.task, to: entry)
             store(task, in: entry)
             book.write(entry)
-            return nil
+            return .success(nil)
         } catch {
-            return DownloadError(wrapping: error, code: .disk, message: "The finished file could not be compared.")
+            return .failure(
+                DownloadError(wrapping: error, code: .disk, message: "The finished file could not be compared."))
         }
     }
 
     private static let changedMeanwhile = DownloadError(
         .cancelled, "The task changed while its finished file was read: ask again.", isRetryable: true)
+
+    /// Writes the digests of pieces of a request beside the info file if the task has them now, and leaves their summary in the
+    /// description.
+    private func keepingPieces(
+        of asked: TaskDescription, in task: TaskDescription, _ id: TaskID
+    ) throws -> TaskDescription {
+        guard let pieces = asked.option({ $0.pieces }), let kept = task.option({ $0.pieces }),
+            pieces.summary == kept.summary
+        else { return task }
+        if pieces.bytes != nil { try PieceDigestFile.write(pieces, book.workPath.digestsPath(id)) }
+        var task = task
+        if kept.bytes != nil { task.options.pieces = kept.summary }
+        return task
+    }
 
     private func offThread<Value: Sendable>(
         isolation: isolated (any Actor)? = #isolation,
@@ -120,10 +167,13 @@ extension TaskControl {
 }
 
 extension TaskOptions {
-    /// Why the finished file is not the one that the checksum and the signature describe; nil if it is. It reads the file.
+    /// Why the finished file is not the one that the checksum, the digests of its pieces and the signature describe; nil if it is.
+    /// It reads the file.
     ///
     /// - Throws: `.destination` if the file cannot be read; `.invalidArgument` if the signature cannot be verified here.
-    fileprivate func fault(ofFinished path: String) throws(DownloadError) -> String? {
+    fileprivate func fault(
+        ofFinished path: String, _ pieces: PieceDigests?
+    ) throws(DownloadError) -> String? {
         if let checksum {
             let digest: String
             do {
@@ -134,13 +184,17 @@ extension TaskOptions {
             }
             if digest != checksum.hex { return "its \(checksum.algorithm.rawValue) is \(digest), not \(checksum.hex)" }
         }
+        if let pieces, let fault = try FileVerifier.fault(of: path, pieces) { return fault }
         return try signature?.fault(ofFile: path)
     }
 
-    /// The lines of the history for a finished or existing file that has the checksum and the signature.
+    /// The lines of the history for a finished or existing file that has the checksum, the digests of pieces and the signature.
     var matchNotes: [String] {
-        [checksum.map { "the finished file has the \($0.algorithm.rawValue) asked for" }, signature?.matchNote]
-            .compactMap(\.self)
+        [
+            checksum.map { "the finished file has the \($0.algorithm.rawValue) asked for" },
+            pieces.map { "the pieces of the finished file have the list's \($0.algorithm.rawValue)" },
+            signature?.matchNote,
+        ].compactMap(\.self)
     }
 }
 

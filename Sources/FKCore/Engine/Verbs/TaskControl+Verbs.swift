@@ -170,7 +170,7 @@ extension TaskControl {
         case .stopDroppingBytes:
             // A task that was queued again has a newer attempt, whose bytes are kept.
             guard entry.record.state == .cancel, entry.run == nil else { return Self.cancelledNote }
-            entry.record.removePart(of: book.workPath)
+            entry.record.removePart(of: book.workPath, book.owner)
             dropBytes(of: entry)
             book.write(entry)
             return Self.cancelledNote

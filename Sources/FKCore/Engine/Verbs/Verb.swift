@@ -1,14 +1,14 @@
 import FKMiddleware
 
-/// The verbs for a task. `StateMachine` decides what each does in each state.
-package enum Verb: String, Codable, Sendable, CaseIterable, Hashable {
-    /// Queues a task: prepare, cancel, error -> idle.
+/// The verbs for tasks, as `Control` has them.
+public enum Verb: String, Codable, Sendable, CaseIterable, Hashable {
+    /// Queues a cancelled or failed task: cancel, error -> idle.
     case action
-    /// Stops a task and keeps its bytes: prepare, idle, action -> suspend.
+    /// Stops a task and keeps its bytes: idle, action -> suspend.
     case suspend
     /// Queues a suspended task: suspend -> idle. It runs as soon as a slot is free.
     case resume
-    /// Stops a task and deletes its unfinished bytes: prepare, idle, action, suspend, error -> cancel.
+    /// Stops a task and deletes its unfinished bytes: idle, action, suspend, error -> cancel.
     case cancel
     /// Queues a failed or cancelled task with a fresh count of attempts: error, cancel -> idle.
     case retry
@@ -25,7 +25,7 @@ public struct VerbResult: Codable, Sendable, Hashable {
     /// The URL the task was built with, percent-encoded.
     public var url: String
     /// The requested verb.
-    package var verb: Verb
+    public var verb: Verb
     /// The state before the verb.
     public var before: DownloadState
     /// The state after the verb: equal to `before` if nothing changed, `.unknown` for a trashed or forgotten task.

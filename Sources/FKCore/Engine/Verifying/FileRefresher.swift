@@ -108,7 +108,9 @@ package struct FileRefresher: Sendable {
     }
 
     /// The address to ask. The validator is of this one, whichever others there are.
-    private func address(_ record: TaskRecord) -> String { record.source ?? record.link ?? record.task.url }
+    private func address(_ record: TaskRecord) -> String {
+        transport.mirrored(record.source ?? record.link ?? record.task.url)
+    }
 
     /// The head of the answer to a conditional request.
     private func ask(_ record: TaskRecord) async -> Result<ResponseHead, DownloadError> {
@@ -122,18 +124,24 @@ package struct FileRefresher: Sendable {
         for (name, value) in RefreshRules.conditions(record.validator) {
             request.setValue(value, forHTTPHeaderField: name)
         }
-        let context = TaskContext(
-            id: record.id, originalURL: task, attempt: max(1, record.attempts), barrels: record.barrels,
-            attributes: record.task.attributes)
+        var context = TaskContext(
+            id: record.id, originalURL: task, givenURL: record.task.given, attempt: max(1, record.attempts),
+            barrels: record.barrels, attributes: record.task.attributes)
+        context.isSigned = options.awsSignature != nil
         let chain = chains.request.ordered(for: context, url: address)
         switch await PreparedRequest.run(chain, request, context, secret: options.secretHeaders ?? []) {
         case .failure(let error): return .failure(error)
-        case .success(var prepared):
-            if record.isStranger(url) { prepared = prepared.withoutSecrets }
-            let secret = prepared.secretHeaders.union((options.secretHeaders ?? []).map { $0.lowercased() })
-            let connection = options.transportOptions(over: configure.transport)
-            let wanted = TransportRequest(
-                urlRequest: prepared.request, secretHeaders: secret, options: connection)
+        case .success(let prepared):
+            let wanted: TransportRequest
+            var transportOptions = options.transportOptions(over: configure.transport)
+            transport.addLogin(to: &transportOptions, of: url)
+            do throws(DownloadError) {
+                wanted = try TransportRequest(
+                    prepared, of: record.task, isStranger: record.isStranger(url),
+                    transportOptions, at: Date())
+            } catch {
+                return .failure(error)
+            }
             return await withCheckedContinuation { continuation in
                 let probe = HeadProbe { continuation.resume(returning: $0) }
                 probe.hold(transport.start(wanted, handler: probe))

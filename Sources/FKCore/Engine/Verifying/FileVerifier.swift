@@ -36,6 +36,7 @@ public struct VerifiedFile: Sendable, Hashable, Identifiable {
 ///
 /// | known | right if |
 /// | --- | --- |
+/// | a response middleware has changed the file | it is as the middleware left it; digests of what was received do not count |
 /// | a digest: the task's, or the server's | the file has it |
 /// | a list's digests of its pieces | all of them are equal |
 /// | checksums of its pieces, computed while it arrived | all of them are equal |
@@ -87,9 +88,10 @@ package struct FileVerifier: Sendable {
             (file.result, file.reason) = (.damaged, "\(error)")
             return file
         }
-        let checksum = record.task.options.checksum ?? record.validator?.digest
-        let listed = reader.pieceDigests(of: record)
-        let pieces = pieces(of: record)
+        let change = record.changed
+        let checksum = record.fileDigest
+        let listed = change == nil ? reader.pieceDigests(of: record) : nil
+        let pieces = change == nil ? pieces(of: record) : nil
         guard checksum != nil || pieces != nil || listed != nil else {
             (file.result, file.reason) = (.unverifiable, "neither a digest nor checksums of its pieces are known")
             if let expected = record.expected, content.length != expected, record.isForeign != true {
@@ -103,8 +105,9 @@ package struct FileVerifier: Sendable {
                     checksum, ListedCheck(listed, length: length), expected: length)
             } else {
                 (file.result, file.damaged, file.reason) = try content.compare(
-                    checksum, SumCheck(pieces ?? []), expected: record.expected)
+                    checksum, SumCheck(pieces ?? []), expected: record.fileLength)
             }
+            if let change, file.result == .right { file.reason = "it is as \(change.by) has left it" }
         } catch {
             (file.result, file.reason) = (.damaged, (error as? DownloadError)?.message ?? "\(error)")
         }
@@ -159,7 +162,7 @@ private final class OpenFile {
         self.path = path
         let target = followingLinks ? realpath(path, nil) : nil
         defer { free(target) }
-        descriptor = try FileIO.open(target.map { String(cString: $0) } ?? path, O_RDONLY)
+        descriptor = try FileIO.open(target.map { String(cString: $0) } ?? path, O_RDONLY, isOwn: false)
         var status = stat()
         guard fstat(descriptor, &status) == 0 else {
             FileIO.close(descriptor)

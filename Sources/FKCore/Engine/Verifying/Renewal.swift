@@ -24,7 +24,7 @@ extension TaskControl {
                 queue(entry)
                 continue
             }
-            entry.record.removePart(of: book.workPath)
+            entry.record.removePart(of: book.workPath, book.owner)
             entry.record.renew(damaged: damaged)
             entry.dropBytes()
             let bytes = renewal.damaged.reduce(0) { $0 + $1.end - $1.start }
@@ -42,7 +42,9 @@ extension TaskControl {
 
     /// False if the whole file has to be fetched.
     private func isRepairable(_ record: TaskRecord, _ renewal: Renewal) -> Bool {
-        guard let path = record.path, let length = record.expected, renewal.ranges(length: length) != nil else {
+        guard record.changed == nil, let path = record.path, let length = record.expected,
+            renewal.ranges(length: length) != nil
+        else {
             return false
         }
         return path.folderPart.isExactly(book.workPath.destination(of: record))

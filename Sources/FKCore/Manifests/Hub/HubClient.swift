@@ -39,26 +39,44 @@ public struct HubClient: Sendable {
     ) async throws(DownloadError) -> Manifest {
         let transport = try TransportKind.automatic.makeTransport()
         defer { transport.shutdown() }
-        return try await files(of: reference, include: include, exclude: exclude, over: transport)
+        var entries: [Manifest.Entry] = []
+        let list: ServerList
+        do {
+            list = try await self.list(of: reference, include: include, exclude: exclude, over: transport) { files, _ in
+                entries += files.map(Manifest.Entry.init)
+            }
+        } catch {
+            throw DownloadError(wrapping: error, code: .protocolViolation, message: "The hub's list cannot be read.")
+        }
+        var manifest = list.manifest
+        manifest.entries = entries
+        return manifest
     }
 
-    func files(
-        of reference: HubReference, include: [String], exclude: [String], over transport: any Transport
-    ) async throws(DownloadError) -> Manifest {
+    /// Asks for the files, a page at a time.
+    func list(
+        of reference: HubReference, include: [String], exclude: [String], over transport: any Transport,
+        _ take: ([Manifest.FileFacts], Manifest.Form) throws -> Void
+    ) async throws -> ServerList {
         let commit = try await commit(of: reference, over: transport)
         var reading = Manifest.Reading()
         reading.hub = Manifest.Hub(endpoint: endpoint, repository: reference.repository, commit: commit)
-        var manifest = Manifest(form: .hubTree)
-        manifest.facts.origin = "hf:\(reference.repository)"
-        manifest.facts.commit = commit
-        var pages = SourcePages(manifest, include: include, exclude: exclude)
+        var pages = SourcePages(ServerList(.hubTree), include: include, exclude: exclude)
         var next: String? = "\(endpoint)/\(reference.apiPath)/tree/\(commit)?recursive=true&expand=false"
         while let url = next {
             let answer = try await get(url, over: transport)
-            try pages.add(try parse(answer.bytes ?? [], url, reading), from: url)
+            do {
+                _ = try pages.add(answer.bytes ?? [], ServerListReader(.hubTree, reading), from: url, take)
+            } catch let error as ManifestError {
+                throw DownloadError(
+                    .protocolViolation, "The hub's list cannot be read. \(error.description)", url: url)
+            }
             next = try nextPage(answer.head, url)
         }
-        return pages.manifest
+        var list = pages.list
+        list.origin = "hf:\(reference.repository)"
+        list.commit = commit
+        return list
     }
 
     private func commit(of reference: HubReference, over transport: any Transport) async throws(DownloadError) -> String
@@ -81,6 +99,7 @@ public struct HubClient: Sendable {
     private func get(_ url: String, over transport: any Transport) async throws(DownloadError) -> DocumentRequest.Answer
     {
         var request = DocumentRequest(url: url, options: options)
+        request.origin = URLOrigin(endpoint)
         if let token {
             request.headers = [HeaderField("Authorization", "Bearer \(token)")]
             request.secretHeaders = ["authorization"]
@@ -93,14 +112,6 @@ public struct HubClient: Sendable {
                 ? " The repository may not exist, or it may need a token: set HF_TOKEN, or log in with the hub's client."
                 : " The repository may not exist, or the token may not have access to it."
             throw error
-        }
-    }
-
-    private func parse(
-        _ bytes: [UInt8], _ url: String, _ reading: Manifest.Reading
-    ) throws(DownloadError) -> Manifest {
-        do throws(ManifestError) { return try Manifest(parsing: bytes, as: .hubTree, reading) } catch {
-            throw DownloadError(.protocolViolation, "The hub's list cannot be read. \(error.description)", url: url)
         }
     }
 

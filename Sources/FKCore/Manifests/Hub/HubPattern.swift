@@ -94,6 +94,11 @@ package struct HubPattern: Sendable, Hashable {
         return parts[part...].allSatisfy { $0 == .anything }
     }
 
+    /// True if every path in a folder matches.
+    ///
+    /// - Parameter folder: the path of the folder, without a final slash.
+    package func matchesAll(below folder: String) -> Bool { parts.last == .anything && matches(folder + "/") }
+
     /// True if a path is chosen: it matches a pattern of `include`, or there is none, and no pattern of `exclude`.
     package static func chooses(_ path: String, include: [HubPattern], exclude: [HubPattern]) -> Bool {
         (include.isEmpty || include.contains { $0.matches(path) }) && !exclude.contains { $0.matches(path) }

@@ -37,14 +37,17 @@ package struct HubSource: NamedSource {
     }
 
     package var title: String { reference.description }
+    package var secretOrigin: String { client.endpoint }
+    package var folderName: String? { reference.repository.split(separator: "/").last.map(String.init) }
 
     package func files(
-        include: [String], exclude: [String], _ options: TaskOptions, over transport: any Transport
-    ) async throws(DownloadError) -> Manifest {
+        include: [String], exclude: [String], _ options: TaskOptions, over transport: any Transport,
+        _ take: ([Manifest.FileFacts], Manifest.Form) throws -> Void
+    ) async throws -> ServerList {
         var client = client
         client.options = options
         client.options.checksum = nil
-        return try await client.files(of: reference, include: include, exclude: exclude, over: transport)
+        return try await client.list(of: reference, include: include, exclude: exclude, over: transport, take)
     }
 
     package func version(

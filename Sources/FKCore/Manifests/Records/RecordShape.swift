@@ -1,33 +1,27 @@
 import FKMiddleware
 import Foundation
 
-/// The records of repositories, by the member with their list of files.
+/// The records of repositories whose files have members of their own.
 ///
 /// | member | record | digests |
 /// | --- | --- | --- |
-/// | `files`, `entries` | Zenodo and other InvenioRDM servers: a record, or its files | `checksum` |
-/// | `data` | Dataverse: a page of a version's files | `checksum`, `md5` |
+/// | `data`, `files` | Dataverse: a page of a version's files | `checksum`, `md5` |
 /// | `@graph` | RO-Crate: the entities of type `File` | `sha256` and others |
 /// | `distribution` | Croissant's and schema.org's files | `sha256`, `md5` |
 /// | `linkset` | a link set (RFC 9264): targets of the relation `item` | none |
 enum RecordShape: String, CaseIterable {
     case files
-    case entries
     case data
     case graph = "@graph"
     case distribution
     case linkset
 
-    /// True if the first top-level list of a JSON object has the name of a shape.
-    static func isRecord(_ text: ArraySlice<UInt8>) -> Bool {
-        var reader = JSONReader(Array(text))
-        guard (try? reader.expect(UInt8(ascii: "{"))) != nil else { return false }
-        repeat {
-            guard let name = try? reader.memberName() else { return false }
-            if Self(rawValue: name) != nil, reader.peek() == UInt8(ascii: "[") { return true }
-            guard (try? reader.value()) != nil else { return false }
-        } while reader.skip(UInt8(ascii: ","))
-        return false
+    /// True if an element of the list has this shape, and not that of any list.
+    func fits(_ object: JSONReader.Object) -> Bool {
+        switch self {
+        case .files, .data: object["dataFile"]?.object != nil
+        case .graph, .distribution, .linkset: true
+        }
     }
 
     /// The files of an element of the list.
@@ -39,8 +33,7 @@ enum RecordShape: String, CaseIterable {
         of object: JSONReader.Object, _ base: RecordBase?, passOver: (String) -> Void
     ) throws(EntryFault) -> [Manifest.Entry] {
         switch self {
-        case .files, .entries: return [try Self.invenio(object, base)]
-        case .data: return [try Self.dataverse(object, base)]
+        case .files, .data: return [try Self.dataverse(object, base)]
         case .graph:
             guard object.types.contains(where: { $0 == "File" || $0 == "MediaObject" }) else { return [] }
             return [try Self.crate(object, base)]
@@ -65,18 +58,6 @@ enum RecordShape: String, CaseIterable {
         }
     }
 
-    private static func invenio(_ object: JSONReader.Object, _ base: RecordBase?) throws(EntryFault) -> Manifest.Entry {
-        let name = try object["key"] == nil ? text(object, "filename") : text(object, "key")
-        let links = object["links"]?.object
-        guard let url = (links?["content"] ?? links?["download"] ?? links?["self"])?.string else {
-            throw EntryFault("'\(name)' has no link")
-        }
-        var entry = try entry(name: name, url, base)
-        entry.size = try EntryFields.size(object["size"] ?? object["filesize"])
-        if let checksum = object["checksum"]?.string { entry.digests = [try Checksum(text: checksum)] }
-        return entry
-    }
-
     /// A table is fetched as it was uploaded: that file has the digest.
     private static func dataverse(_ object: JSONReader.Object, _ base: RecordBase?) throws(EntryFault) -> Manifest.Entry
     {
@@ -91,9 +72,9 @@ enum RecordShape: String, CaseIterable {
         var entry = try entry(name: name, base.origin + path, nil)
         entry.size = try EntryFields.size(original == nil ? file["filesize"] : file["originalFileSize"])
         if let sum = file["checksum"]?.object, let value = sum["value"]?.string {
-            entry.digests = [try Checksum(text: "\(sum["type"]?.string ?? "md5"):\(value)")]
+            try add(value, sum["type"]?.string ?? "md5", to: &entry)
         } else if let md5 = file["md5"]?.string {
-            entry.digests = [try Checksum(text: "md5:\(md5)")]
+            try add(md5, "md5", to: &entry)
         }
         return entry
     }
@@ -114,20 +95,30 @@ enum RecordShape: String, CaseIterable {
         _ object: JSONReader.Object, name: String?, _ url: String, _ base: RecordBase?
     ) throws(EntryFault) -> Manifest.Entry {
         var entry = try entry(name: name, url, base)
-        if let text = object["contentSize"]?.text {
-            let number = text.hasSuffix(" B") ? String(text.dropLast(2)) : text
-            entry.size = Int64(number).flatMap { $0 < 0 ? nil : $0 }
-        }
+        if let text = object["contentSize"]?.text { entry.size = try? ListRow.size(text) }
         for member in object.members {
-            guard let algorithm = Checksum.Algorithm(listed: member.name), let hex = member.value.string else {
-                continue
+            guard let text = member.value.string else { continue }
+            switch DigestWord.meaning(of: member.name) {
+            case .algorithm(let algorithm): try add(text, algorithm.rawValue, to: &entry)
+            case .any:
+                if case .digests(let all) = SpelledDigest(text) { for digest in all { _ = entry.digests.add(digest) } }
+            default: break
             }
-            guard let digest = Checksum(listed: algorithm, hex: hex) else {
-                throw EntryFault("'\(name ?? url)': \(Checksum.fault(in: hex, algorithm))")
-            }
-            _ = entry.digests.add(digest)
         }
         return entry
+    }
+
+    private static func add(_ text: String, _ type: String, to entry: inout Manifest.Entry) throws(EntryFault) {
+        guard let algorithm = Checksum.Algorithm(member: type) ?? Checksum.Algorithm(listed: type) else { return }
+        switch SpelledDigest(text, algorithm) {
+        case .digests(let all): for digest in all { _ = entry.digests.add(digest) }
+        case .none: break
+        // A placeholder, such as the address of an issue.
+        case .unknown where text.contains("://"): break
+        case .unknown, .unsupported:
+            throw EntryFault(
+                "'\(entry.name ?? entry.sources.first?.url ?? "")': \(Checksum.fault(in: text, algorithm))")
+        }
     }
 
     private static func entry(name: String?, _ url: String, _ base: RecordBase?) throws(EntryFault) -> Manifest.Entry {

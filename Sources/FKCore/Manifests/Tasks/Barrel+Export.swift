@@ -43,11 +43,11 @@ extension Barrel {
         }
     }
 
-    /// Writes the members as a list to a file (`exported(as:)`). The file is replaced when the list is complete.
+    /// Writes the members as a list to a file. The file is replaced when the list is complete.
     ///
     /// - Parameters:
     ///   - file: its folder must exist.
-    ///   - readsFiles: same as in `exported(as:)`.
+    ///   - readsFiles: true, the default, reads finished files whose SHA-256 is not known.
     /// - Returns: the members that the format cannot represent, with the reasons.
     /// - Throws: `.notFound` if the barrel is gone; `.destination` or `.noSpace` if the file cannot be written.
     @discardableResult

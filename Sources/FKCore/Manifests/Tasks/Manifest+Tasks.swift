@@ -2,31 +2,31 @@ import FKCore
 import FKMiddleware
 import Foundation
 
-extension Manifest.Entry {
+extension Manifest.FileFacts {
     /// The attributes that keep a signature with its task. A longer signature than an attribute may hold is left out.
     enum SignatureKey {
         static let text = "signature"
         static let type = "signature-type"
     }
 
-    /// The task of this entry: the first source is its URL, the others are its mirrors.
+    /// The task of this file: the first source is its URL, the others are its mirrors. Everything that is no fact of the list
+    /// comes from `options`.
     ///
-    /// | of the entry | of the task |
+    /// | of the list | of the task |
     /// | --- | --- |
     /// | `sources` | URL and mirrors |
     /// | `name` | file name, and a subfolder of `folder` |
     /// | `size` | `options.size` |
-    /// | `digests` | `options.checksum`: the strongest |
+    /// | `entityTag` | `options.entityTag` |
+    /// | `digests` | `options.checksum`: the strongest, unless the shared options have one |
     /// | `pieces` | compared while they arrive: the strongest; of a single piece `options.checksum`, if there is none |
-    /// | `headers`, `options` | header fields and options of the same meaning |
-    /// | the options `gid` and `pause` of aria2's lists | the attribute `gid`; `startsSuspended` |
     /// | `signature` | the attributes `signature` and `signature-type` |
     ///
     /// - Parameters:
     ///   - folder: the absolute path of the folder for the file; nil keeps it inside the work path.
     ///   - options: the options that all tasks share.
     ///   - bindsSize: true if a file of another length than `size` is refused.
-    /// - Throws: `EntryFault` for an entry without a URL, with an impossible URL, or with a name that leaves the folder.
+    /// - Throws: `EntryFault` for a file without a URL, with an impossible URL, or with a name that leaves the folder.
     package func task(
         in folder: String?, _ options: TaskOptions, _ folders: inout EntryFolders, bindsSize: Bool = true
     ) throws(EntryFault) -> TaskDescription {
@@ -43,24 +43,11 @@ extension Manifest.Entry {
             task.fileName = place.name
         }
         var own = options
-        if let checksum { own.checksum = checksum }
+        if own.checksum == nil { own.checksum = checksum }
         if bindsSize, let size { own.size = size }
+        own.entityTag = entityTag
         try Self.take(pieces.filter { $0.count > 0 }, as: &own)
-        Aria2Options.apply(self.options, url: first.url, to: &own)
-        if !headers.isEmpty {
-            let all = (own.headers ?? []) + headers
-            own.headers = all
-            own.secretHeaders = HeaderField.secretNames(of: all)
-            // Fields of the command line are for the first address only.
-            let names = Set(headers.map { $0.name.lowercased() })
-                .subtracting((options.headers ?? []).map { $0.name.lowercased() })
-            own.listHeaders = names.isEmpty ? nil : names.sorted()
-        }
         task.options = own
-        if let gid = self.options.last(where: { $0.name == "gid" })?.value, GID.isWhole(gid) {
-            task.attributes[GID.attribute] = gid.lowercased()
-        }
-        if self.options.last(where: { $0.name == "pause" })?.value == "true" { task.startsSuspended = true }
         if let signature, signature.text.utf8.count <= AttributeRules.maxValueBytes {
             task.attributes[SignatureKey.text] = signature.text
             task.attributes[SignatureKey.type] = String(signature.mediaType.prefix(255))
@@ -92,25 +79,81 @@ extension Manifest.Entry {
     }
 }
 
+extension Manifest.FileOrders {
+    /// Gives the orders to a task.
+    ///
+    /// | of the list | of the task |
+    /// | --- | --- |
+    /// | `headers`, `options` | header fields and options of the same meaning |
+    /// | the options `gid` and `pause` of aria2's lists | the attribute `gid`; `startsSuspended` |
+    ///
+    /// - Parameters:
+    ///   - url: the first URL of the entry, as written.
+    ///   - shared: the options that all tasks share.
+    /// - Throws: `EntryFault` for options that exclude each other.
+    func apply(to task: inout TaskDescription, url: String, shared: TaskOptions) throws(EntryFault) {
+        guard !headers.isEmpty || !options.isEmpty else { return }
+        var own = task.options
+        Aria2Options.apply(options, url: url, to: &own)
+        if let fault = Aria2Options.fault(in: options, over: own) { throw EntryFault(fault) }
+        if !headers.isEmpty {
+            let all = (own.headers ?? []) + headers
+            own.headers = all
+            own.secretHeaders = HeaderField.secretNames(of: all)
+            // Fields of the command line are for the first address only.
+            let names = Set(headers.map { $0.name.lowercased() })
+                .subtracting((shared.headers ?? []).map { $0.name.lowercased() })
+            own.listHeaders = names.isEmpty ? nil : names.sorted()
+        }
+        task.options = own
+        if let gid = options.last(where: { $0.name == "gid" })?.value, GID.isWhole(gid) {
+            task.attributes[GID.attribute] = gid.lowercased()
+        }
+        if options.last(where: { $0.name == "pause" })?.value == "true" { task.startsSuspended = true }
+    }
+}
+
+extension Manifest.Entry {
+    /// The task of an entry of the owner's list: the task of its facts with its orders. The caller decides about `directory`.
+    ///
+    /// - Parameters:
+    ///   - folder: same as for `FileFacts.task`.
+    ///   - options: same as for `FileFacts.task`.
+    ///   - bindsSize: same as for `FileFacts.task`.
+    /// - Throws: same as `FileFacts.task`.
+    package func task(
+        in folder: String?, _ options: TaskOptions, _ folders: inout EntryFolders, bindsSize: Bool = true
+    ) throws(EntryFault) -> TaskDescription {
+        var task = try facts.task(in: folder, options, &folders, bindsSize: bindsSize)
+        try orders.apply(to: &task, url: sources.first?.url ?? "", shared: options)
+        return task
+    }
+}
+
 extension Builder {
     /// Creates a builder for a file of a list.
     ///
-    /// Its URL, mirrors, size, strongest digest, header fields and options are those of the entry. A file of another
-    /// size is refused.
+    /// Its URL, mirrors, size and strongest digest are those of the entry. A file of another size is refused.
     ///
     /// - Parameters:
     ///   - entry: an entry of a parsed list.
     ///   - folder: the folder for the list's files. The entry's name may have subfolders, which are created.
+    ///   - takesOrders: true also takes the entry's header fields and options, which may name a proxy, replace files and read
+    ///     `~/.netrc`. Pass true only for a list that the user has chosen, not for one that a server sent. The default is false.
     /// - Throws: `.invalidArgument` for an entry without a URL, with an impossible URL, or with a name that leaves the
     ///   folder, also through symbolic links.
-    public init(_ entry: Manifest.Entry, in folder: URL) throws(DownloadError) {
+    public init(
+        _ entry: Manifest.Entry, in folder: URL, takesOrders: Bool = false
+    ) throws(DownloadError) {
         var folders = EntryFolders()
         do throws(EntryFault) {
             if let name = entry.name, let fault = ManifestName.fault(in: name) {
                 throw EntryFault("'\(name)': \(fault)")
             }
+            let entry = takesOrders ? entry : Manifest.Entry(entry.facts)
             let task = try entry.task(in: TaskDescription.directory(folder), TaskOptions(), &folders)
             self.init(description: task)
+            replacing = .named
         } catch {
             throw DownloadError(.invalidArgument, "A file of the list cannot be fetched: \(error.reason).")
         }

@@ -79,8 +79,8 @@ package struct RecordManifest {
             if let checksum, checksum.algorithm.isDigest { _ = entry.digests.add(checksum) }
         }
         if needsSHA256, let digest = sha256(of: record, entry) { _ = entry.digests.add(digest) }
-        if let text = record.task.attributes[Manifest.Entry.SignatureKey.text] {
-            let type = record.task.attributes[Manifest.Entry.SignatureKey.type]
+        if let text = record.task.attributes[Manifest.FileFacts.SignatureKey.text] {
+            let type = record.task.attributes[Manifest.FileFacts.SignatureKey.type]
             entry.signature = Manifest.Signature(mediaType: type ?? "application/pgp-signature", text: text)
         }
         return entry

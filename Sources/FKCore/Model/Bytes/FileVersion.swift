@@ -12,6 +12,8 @@ package struct FileVersion: Sendable, Hashable {
     /// The validators of the source, the digest in its answers, and the content coding of the bytes; nil without any
     /// answer.
     package var validator: Validator?
+    /// The digest that the first server announced, which the file must have whatever its source is; nil without one.
+    package var announced: Checksum?
     /// True if all bytes will be compared before the file gets its name: with a digest of a list or of the user, of the
     /// whole file or of its pieces, or in a repair with what is known of the finished file.
     package var isVouched: Bool
@@ -20,18 +22,19 @@ package struct FileVersion: Sendable, Hashable {
 
     /// Creates a version; the default has no evidence.
     package init(
-        source: String? = nil, length: Int64? = nil, validator: Validator? = nil, isVouched: Bool = false,
-        needsDigest: Bool = false
+        source: String? = nil, length: Int64? = nil, validator: Validator? = nil, announced: Checksum? = nil,
+        isVouched: Bool = false, needsDigest: Bool = false
     ) {
         self.source = source
         self.length = length
         self.validator = validator
+        self.announced = announced
         self.isVouched = isVouched
         self.needsDigest = needsDigest
     }
 
     /// True if all bytes will be compared with a digest.
-    package var isCompared: Bool { isVouched || validator?.digest != nil }
+    package var isCompared: Bool { isVouched || announced != nil || validator?.digest != nil }
 
     /// True if the stored bytes were joined for a digest that was removed later. Nothing proves then that they are of one
     /// version, so all of them are discarded.
@@ -80,6 +83,7 @@ package struct FileVersion: Sendable, Hashable {
     /// | --- | --- |
     /// | other lengths | refuted |
     /// | other content codings | refuted |
+    /// | the digest that the first server announced, and another of the same kind | refuted |
     /// | digests of the same kind | proven if they are equal, else refuted; equal CRCs prove nothing |
     /// | one source, other entity tags | refuted |
     /// | the same strong entity tag | proven |
@@ -94,6 +98,11 @@ package struct FileVersion: Sendable, Hashable {
     package func joins(_ other: FileVersion) -> Joining {
         if let length, let theirs = other.length, length != theirs { return .refuted(by: .length) }
         let isSameLength = length != nil && length == other.length
+        if let announced, let theirs = other.validator?.digest, announced.algorithm == theirs.algorithm,
+            announced != theirs
+        {
+            return .refuted(by: .digest)
+        }
         if let old = validator, let new = other.validator {
             if old.coding != new.coding { return .refuted(by: .coding) }
             if let mine = old.digest, let theirs = new.digest, mine.algorithm == theirs.algorithm {
@@ -163,7 +172,7 @@ package struct FileVersion: Sendable, Hashable {
 
     /// What may follow if `joins` has no answer.
     ///
-    /// | where | prove | combine | failover |
+    /// | where | prove | combine | failover, alternatives |
     /// | --- | --- | --- | --- |
     /// | resume | compare the tail | compare the tail | compare the tail |
     /// | beside | never | trust a sample | never |
@@ -185,7 +194,7 @@ extension TaskRecord {
     /// The version of the stored bytes.
     package var version: FileVersion {
         FileVersion(
-            source: source ?? task.url, length: expected, validator: validator,
+            source: source ?? task.url, length: expected, validator: validator, announced: announced?.checksum,
             isVouched: task.option { $0.checksum } != nil || task.option { $0.pieces } != nil || isRepair,
             needsDigest: needsDigest == true)
     }
@@ -235,7 +244,7 @@ extension Validator {
     }
 
     /// The tag for a weak comparison (RFC 9110 section 8.8.3.2).
-    static func opaque(_ tag: String) -> Substring { tag.hasPrefix("W/") ? tag.dropFirst(2) : tag[...] }
+    package static func opaque(_ tag: String) -> Substring { tag.hasPrefix("W/") ? tag.dropFirst(2) : tag[...] }
 
     /// True for the same text or the same time.
     package static func isSameTime(_ one: String, _ other: String) -> Bool {

@@ -17,8 +17,8 @@ package struct PieceDigests: Codable, Sendable, Hashable {
     /// All digests in order; nil in a record.
     package var bytes: Data?
 
-    /// The maximum length of all digests of a file in bytes: 16 MiB, enough for 512 GiB with SHA-256 and pieces of 1 MiB.
-    package static let maxBytes = 16 << 20
+    /// The maximum length of all digests of a file in bytes: 32 MiB, enough for 1 TiB with SHA-256 and pieces of 1 MiB.
+    package static let maxBytes = 32 << 20
 
     /// Creates digests.
     ///

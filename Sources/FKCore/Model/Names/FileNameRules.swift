@@ -103,10 +103,21 @@ package enum FileNameRules {
     /// The hidden file that receives the bytes, next to the final name; at most 255 bytes.
     package static func partName(for name: String, id: TaskID) -> String { wrapped(name, id, ".fkpart") }
 
-    /// The part name for a task whose usual part name is taken by another owner. The prefix is in front because long
-    /// names are cut at their end.
-    package static func partName(for name: String, id: TaskID, prefix: String) -> String {
-        partName(for: "\(prefix)-\(name)", id: id)
+    /// The part name of a task whose usual part name is taken by another owner, or whose file cannot have a mark. The work path
+    /// is in front because long names are cut at their end.
+    ///
+    /// - Parameter workPath: eight hexadecimal digits.
+    package static func partName(for name: String, id: TaskID, workPath: String) -> String {
+        partName(for: "wp\(workPath)-\(name)", id: id)
+    }
+
+    /// The digits of the work path in such a name; nil for any other name.
+    package static func workPath(inPartName name: String) -> String? {
+        let bytes = Array(name.utf8.prefix(12))
+        guard bytes.count == 12, bytes.starts(with: ".wp".utf8), bytes[11] == UInt8(ascii: "-") else { return nil }
+        let digits = bytes[3..<11]
+        let isHex = digits.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
+        return isHex ? String(decoding: digits, as: UTF8.self) : nil
     }
 
     /// The name of a finished file that was rejected, kept for inspection; at most 255 bytes.

@@ -26,6 +26,18 @@ package enum BarrelName {
         }
     }
 
+    /// A name made from the name of a folder: without control characters, and at most 100 bytes long; nil if none is left.
+    package static func made(from text: String) -> String? {
+        var name = ""
+        for character in text
+        where !character.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) {
+            let next = character == "/" ? "-" : String(character)
+            guard name.utf8.count + next.utf8.count <= 100 else { break }
+            name += next
+        }
+        return (try? validate(name)) == nil ? nil : name
+    }
+
     /// The file name of a barrel: ASCII letters, digits, `-`, `_` and inner dots, everything else percent-encoded. It
     /// survives file systems that fold case or normalise, and never starts with a dot. A name of 100 bytes could
     /// become 300, so an encoded form over 200 bytes is cut and made unique by its digest.

@@ -12,6 +12,12 @@ package struct BarrelOptions: Codable, Sendable, Hashable {
     package var commit: String?
     /// The signer of the barrel's lists (`SignatureKey.verify`), which later lists need too; nil for any.
     package var signedBy: String?
+    /// The signer that a lock names, which nobody has verified; nil for none. A signer that is verified later is compared with
+    /// it.
+    package var claimedSigner: String?
+    /// What was said about the source that `origin` names; nil for nothing.
+    package var source: SourceWords?
+
     /// Creates settings. The default is none at all.
     package init(directory: String? = nil, options: TaskOptions? = nil, rateLimit: Int64? = nil) {
         self.directory = directory

@@ -9,6 +9,28 @@ extension HeaderField {
     ]
     /// The lower-case names of the fields that are always secret.
     package static let alwaysSecret: Set<String> = ["authorization", "cookie", "proxy-authorization"]
+    /// True for the name of a field that is always secret: one of `alwaysSecret`, or a name that looks like one, such as
+    /// `X-Api-Key`.
+    package static func isSecret(_ name: String) -> Bool {
+        let name = name.lowercased()
+        return !usual.contains(name) && (alwaysSecret.contains(name) || URLMasking.isSecret(name: name))
+    }
+    /// The fields of most requests, whose names need no closer look.
+    private static let usual = harmless.union([
+        "range", "if-range", "if-none-match", "if-modified-since", "accept-encoding",
+    ])
+    /// Fields that a task may mark as secret although their values are places, which messages name.
+    private static let places: Set<String> = ["referer", "origin", "host"]
+    /// The values to mask in messages if a task sends these fields.
+    ///
+    /// - Parameter marked: the lower-case names of the fields that the task marks as secret.
+    package static func secretValues(of fields: some Sequence<HeaderField>, marked: Set<String>) -> Set<String> {
+        fields.reduce(into: []) { values, field in
+            let name = field.name.lowercased()
+            guard isSecret(name) || marked.contains(name) && !places.contains(name) else { return }
+            values.formUnion(SecretBook.values(ofField: field.value, partsFrom: 6))
+        }
+    }
     /// Header fields without secrets, which therefore follow a redirect to another origin.
     private static let harmless: Set<String> = [
         "accept", "accept-language", "user-agent", "cache-control", "pragma", "dnt", "from",

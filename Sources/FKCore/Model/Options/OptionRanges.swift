@@ -65,11 +65,18 @@ extension TaskOptions {
     private var pathFault: String? {
         OptionRange.fault(path: caPath, of: "options.caFile")
             ?? OptionRange.fault(path: cookiePath, of: "options.cookieFile")
+            ?? OptionRange.fault(path: adoptPath, of: "options.adopts")
+            ?? OptionRange.fault(path: clientCertificate?.path, of: "options.clientCertificate")
+            ?? OptionRange.fault(path: clientCertificate?.keyPath, of: "options.clientCertificate")
     }
 
     private var networkFault: String? {
         if let pinnedPublicKey, let fault = PinnedPublicKey.fault(in: pinnedPublicKey) { return fault }
         if let dnsServers, let fault = NameLookup.fault(servers: dnsServers) { return fault }
+        if let proxy, let fault = ProxyAddress.fault(in: proxy) { return "options.proxy: \(fault)" }
+        if interface?.isEmpty == true { return "options.interface must not be empty" }
+        if let fault = hostAddresses?.lazy.compactMap({ HostAddress.fault(in: $0.text) }).first { return fault }
+        if let fault = loginHost.flatMap({ LoginHost.fault(in: $0) }) { return fault }
         return dohURL.flatMap { NameLookup.fault(url: $0) }
     }
 
@@ -155,7 +162,12 @@ extension TransportOptions {
             ?? OptionRange.fault("transport.maxHeaderBytes", maxHeaderBytes, in: 1...)
             ?? OptionRange.fault("transport.maxHeaderLines", maxHeaderLines, in: 1...)
             ?? userAgent.flatMap { HeaderField("User-Agent", $0).fault }
-            ?? pinnedPublicKey.flatMap(PinnedPublicKey.fault) ?? pathFault
+            ?? pinnedPublicKey.flatMap(PinnedPublicKey.fault) ?? proxyFault ?? pathFault
+    }
+
+    private var proxyFault: String? {
+        guard let proxy, let fault = ProxyAddress.fault(in: proxy) else { return nil }
+        return "transport.proxy: \(fault)"
     }
 
     private var pathFault: String? {

@@ -19,7 +19,7 @@ package struct ProxyAddress: Sendable, Hashable {
     /// - Throws: the reason, as the end of a sentence.
     package init(_ text: String) throws(Fault) {
         var rest = text[...]
-        if let separator = text.range(of: "://") {
+        if let separator = text.range(of: "://"), !text[..<separator.lowerBound].contains(":") {
             let scheme = text[..<separator.lowerBound].lowercased()
             guard Self.schemes.contains(scheme) else {
                 throw Fault("its scheme '\(Escaping.visible(scheme))' is not known")
@@ -29,8 +29,15 @@ package struct ProxyAddress: Sendable, Hashable {
         guard rest.unicodeScalars.allSatisfy({ $0.value > 0x20 && $0.value != 0x7f }) else {
             throw Fault("it holds a blank or a control character")
         }
+        if let at = rest.lastIndex(of: "@") {
+            // Libraries disagree where the host begins.
+            if let raw = rest[..<at].first(where: { "@/?#".contains($0) }) {
+                let code = ["@": "%40", "/": "%2F", "?": "%3F"][raw] ?? "%23"
+                throw Fault("its user name or password has a '\(raw)', which is written as \(code)")
+            }
+            rest = rest[rest.index(after: at)...]
+        }
         rest = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
-        if let at = rest.lastIndex(of: "@") { rest = rest[rest.index(after: at)...] }
         var end = rest.endIndex
         if rest.first == "[" {
             guard let bracket = rest.firstIndex(of: "]") else { throw Fault("its address has no ']'") }
@@ -47,6 +54,17 @@ package struct ProxyAddress: Sendable, Hashable {
             let port = Int(tail.dropFirst()), (1...65_535).contains(port)
         else { throw Fault("its port '\(Escaping.visible(String(tail.dropFirst())))' is not a number from 1 to 65535") }
         self.port = port
+    }
+
+    /// A sentence about a text that is not a valid address; nil for a valid or empty one. It has no user and no password.
+    package static func fault(in text: String) -> String? {
+        guard !text.isEmpty else { return nil }
+        do throws(Fault) {
+            _ = try ProxyAddress(text)
+            return nil
+        } catch {
+            return "'\(Escaping.visible(masked(text)))' is not a proxy: \(error.reason)"
+        }
     }
 
     /// The text without user and password, also if it is not a valid address.
@@ -79,7 +97,7 @@ package struct ProxyAddress: Sendable, Hashable {
         let names = origin?.scheme == "https" ? ["https_proxy", "HTTPS_PROXY"] : ["http_proxy"]
         let variable = (names + ["all_proxy", "ALL_PROXY"]).lazy.compactMap { environment[$0] }.first { !$0.isEmpty }
         guard let text = option ?? variable else { return nil }
-        let spared = environment["no_proxy"] ?? environment["NO_PROXY"] ?? ""
+        let spared = ["no_proxy", "NO_PROXY"].lazy.compactMap { environment[$0] }.first { !$0.isEmpty } ?? ""
         return isSpared(origin?.host ?? "", by: spared) ? nil : text
     }
 
@@ -89,11 +107,47 @@ package struct ProxyAddress: Sendable, Hashable {
         return " The request went through the proxy \(proxy.shown)."
     }
 
+    /// True if the list names the host: itself, a domain above it, or a network of its address (`10.0.0.0/8`, `fd00::/8`).
     private static func isSpared(_ host: String, by list: String) -> Bool {
         let host = host.lowercased()
+        let address = IPBytes(host)
         return list.lowercased().split(whereSeparator: { $0 == "," || $0 == " " }).contains { entry in
+            if entry == "*" { return true }
+            if let address { return address.isIn(entry) }
             let name = entry.first == "." ? entry.dropFirst() : entry
-            return name == "*" || host == name || host.hasSuffix(".\(name)")
+            let end = name.last == "." ? name.dropLast() : name
+            return host == end || host.hasSuffix(".\(end)")
+        }
+    }
+
+    /// The bytes of a numeric address, 4 or 16.
+    private struct IPBytes {
+        let bytes: [UInt8]
+
+        /// nil for a name.
+        init?(_ host: some StringProtocol) {
+            let text = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : String(host)
+            var four = in_addr()
+            if inet_pton(AF_INET, text, &four) == 1 {
+                bytes = withUnsafeBytes(of: &four) { Array($0) }
+                return
+            }
+            var six = in6_addr()
+            guard inet_pton(AF_INET6, text, &six) == 1 else { return nil }
+            bytes = withUnsafeBytes(of: &six) { Array($0) }
+        }
+
+        /// True for an entry that is this address or a network with it. A network of 0 bits is the address alone, as for
+        /// libcurl.
+        func isIn(_ entry: some StringProtocol) -> Bool {
+            let parts = entry.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+            guard let network = IPBytes(parts[0]), network.bytes.count == bytes.count else { return false }
+            guard parts.count == 2 else { return network.bytes == bytes }
+            guard let bits = Int(parts[1]), (0...bytes.count * 8).contains(bits) else { return false }
+            if bits == 0 { return network.bytes == bytes }
+            return (0..<bits).allSatisfy { bit in
+                (bytes[bit / 8] ^ network.bytes[bit / 8]) & (0x80 >> (bit % 8)) == 0
+            }
         }
     }
 }

@@ -1,10 +1,11 @@
 import FKMiddleware
 
-/// The number of attempts for a failed task and the delays between them. `Configure.validate()` throws for a value outside its
-/// range.
+/// The number of attempts for a failed task and the delays between them. `Downloader.init` refuses a value outside its
+/// range with `.invalidArgument`.
 public struct RetryPolicy: Codable, Sendable, Hashable {
-    /// The maximum number of attempts, including the first, 1...1001. The default is 5. A plan with mirrors gets at
-    /// least one attempt for each entry.
+    /// The maximum number of attempts, including the first, 1...1001, counted since the last progress: an attempt that
+    /// brings 1 MiB, or 1 % of the file, begins the count anew. The default is 5. A plan with mirrors gets at least one attempt for
+    /// each entry.
     public var maxAttempts: Int
     /// The time before the second attempt, doubled for each later one, 0 to an hour. The default is one second.
     public var baseDelay: Duration {

@@ -6,6 +6,8 @@ import Foundation
 /// | failure | same URL again | next URL of the plan |
 /// | --- | --- | --- |
 /// | 408, 425, 429, 500, 502, 503, 504 | yes, after a delay or Retry-After | yes |
+/// | a status that the policy of the host names (`HostPolicy.retryStatuses`) | yes, after a delay or Retry-After | yes |
+/// | 202, with Retry-After: the server prepares the file | yes, after it | yes |
 /// | 401, 403, 410 when bytes are there | at once, and the attempt does not count: the link may have expired | |
 /// | 401, 403, 410 on a signed URL | once, at once: request middlewares sign anew | yes |
 /// | any other error status | no | yes |
@@ -19,7 +21,8 @@ import Foundation
 ///
 /// The plan is the task's URL followed by its mirrors. Attempt n (from 0) uses entry `n % count`. An entry that
 /// differs from the failed one and has had no attempt yet is tried at once. Otherwise the delay is `baseDelay * 2^n`,
-/// at most `maxDelay`, less a random share of up to `jitter`.
+/// at most `maxDelay`, less a random share of up to `jitter`. The limit of attempts and the delay count from the last attempt that
+/// brought bytes (`ProgressMark`).
 package enum RetryRules {
     /// The decision after a failed attempt.
     package enum Decision: Sendable, Hashable {
@@ -71,7 +74,9 @@ package enum RetryRules {
     /// Decides what follows a failed attempt.
     ///
     /// - Parameters:
-    ///   - attempt: the number of attempts so far, including the failed one; from 1.
+    ///   - attempt: the number of attempts so far, including the failed one; from 1. It decides about the next URL.
+    ///   - counted: the number of attempts since the last progress (`TaskRecord.countedAttempts`), which decides about the end
+    ///     and the delay; nil, the default, counts all.
     ///   - mirrors: the number of entries in the plan besides the first.
     ///   - resumed: true if bytes of an earlier attempt were held, or the URL looks signed (`looksSigned`).
     ///   - random: a number in 0..<1 for the jitter.
@@ -81,26 +86,30 @@ package enum RetryRules {
     ///   - previous: the error of the attempt before. Two expiry statuses in a row are not retried.
     package static func decide(
         error: DownloadError, attempt: Int, policy: RetryPolicy, mirrors: Int, resumed: Bool, random: Double,
-        isUnderway: Bool = false, hasProgress: Bool = false, nextIsSame: Bool? = nil, previous: DownloadError? = nil
+        counted: Int? = nil, isUnderway: Bool = false, hasProgress: Bool = false, nextIsSame: Bool? = nil,
+        previous: DownloadError? = nil
     ) -> Decision {
         let count = max(0, mirrors) + 1
         let attempt = max(1, attempt)
+        let counted = max(1, min(counted ?? attempt, attempt))
         let next = attempt % count
         let isFresh = attempt < count
         let movesOn = isFresh && !(nextIsSame ?? false)
         let asked = asked(by: error, policy)
+        // A file that is not ready says nothing about the others of its host.
+        let pause = error.status == 202 ? nil : asked
 
         if error.isOutOfDescriptors { return .wait(seconds: descriptorDelay) }
         // Without progress it is asked again only once.
         if isExpiry(error), isUnderway, hasProgress || !(previous.map(isExpiry) ?? false) { return .askAgain }
         if movesOn, concernsServer(error) {
-            return .retry(after: 0, nextURLIndex: next, hostPause: asked)
+            return .retry(after: 0, nextURLIndex: next, hostPause: pause)
         }
-        guard attempt < policy.maxAttempts || isFresh else { return .fail }
+        guard counted < policy.maxAttempts || isFresh else { return .fail }
         if isRetryable(error) {
-            let delay = backOff(attempt: attempt, policy: policy, random: random)
+            let delay = backOff(attempt: counted, policy: policy, random: random)
             let sameHost = nextIsSame ?? (count == 1)
-            return .retry(after: sameHost ? asked ?? delay : delay, nextURLIndex: next, hostPause: asked)
+            return .retry(after: sameHost ? asked ?? delay : delay, nextURLIndex: next, hostPause: pause)
         }
         if isExpiry(error), resumed, !(previous.map(isExpiry) ?? false) {
             return .retry(after: 0, nextURLIndex: next, hostPause: nil)
@@ -132,7 +141,7 @@ package enum RetryRules {
     }
 
     private static func isExpiry(_ error: DownloadError) -> Bool {
-        error.code == .httpStatus && error.status.map(expiryStatuses.contains) ?? false
+        error.code == .httpStatus && !error.isRetryable && error.status.map(expiryStatuses.contains) ?? false
     }
 
     /// True if the query contains a signature or token of a kind that expires.
@@ -157,6 +166,7 @@ package enum RetryRules {
     package static func error(for head: ResponseHead, now: Date) -> DownloadError {
         let hint =
             switch head.status {
+            case 202: ": the file is not ready yet. Ask for it again later"
             case 401: ": it wants a login"
             case 407: ": the proxy wants a login"
             case 403: ": it does not allow access"
@@ -167,12 +177,13 @@ package enum RetryRules {
             case 500...599: ": it has a problem of its own"
             default: ""
             }
+        let wait = retryAfter(of: head, now: now)
         let remedy: Remedy? = head.status == 401 ? .giveLogin : head.status == 407 ? .giveProxyLogin : nil
         return DownloadError(
             .httpStatus, "The server answered \(head.status)\(hint).",
             url: head.redirects > 0 ? URLMasking.mask(head.url) : nil, status: head.status,
-            isRetryable: isRetryable(status: head.status),
-            retryAfter: retryAfter(of: head, now: now)
+            isRetryable: isRetryable(status: head.status) || head.status == 202 && wait != nil,
+            retryAfter: wait
                 ?? (head.status == 429
                     ? RateLimitFields(head, now: now).exhausted.map { Duration(inSeconds: $0) } : nil),
             remedy: remedy)

@@ -36,6 +36,12 @@ public enum MirrorPolicy: String, Codable, Sendable, Hashable, CaseIterable {
     case combine
     /// As `prove`, and never at the same time: a mirror is used when the source before it has failed.
     case failover
+    /// Each is another file, and one of them is wanted: the next is fetched from byte 0 when the one before it has failed,
+    /// and has the name that its own address and server give it. A checksum or size of the task holds for all of them.
+    case alternatives
+
+    /// True if mirrors may serve beside the URL.
+    package var usesSeveralAtOnce: Bool { self == .prove || self == .combine }
 }
 
 /// A task without an info file, as `Builder` creates it and as other processes post it.
@@ -45,12 +51,14 @@ package struct TaskDescription: Codable, Sendable, Hashable {
     /// The values of a description.
     fileprivate struct Fields: Sendable, Hashable {
         var url: String
+        var given: String?
         var mirrors: [String] = []
         var directory: String?
         var fileName: String?
         var type: DownloadType = .background
         var priority: Int = 0
         var startsSuspended: Bool?
+        var words: Int?
         var attributes: [String: String] = [:]
         /// nil if no option is set, which is usual.
         @Boxed var ownOptions: TaskOptions?
@@ -72,6 +80,11 @@ package struct TaskDescription: Codable, Sendable, Hashable {
     package var url: String {
         get { own.url }
         set { own.url = newValue }
+    }
+    /// The URL as the application gave it; nil if that is `url`.
+    package var given: String? {
+        get { own.given }
+        set { own.given = newValue }
     }
     /// The URLs to try after `url`, in order: url = A with mirrors = [A, B] is tried as A, A, B. The default is none.
     package var mirrors: [String] {
@@ -104,6 +117,12 @@ package struct TaskDescription: Codable, Sendable, Hashable {
         get { own.startsSuspended }
         set { own.startsSuspended = newValue }
     }
+    /// How the description meets a known task. It has no effect on a new task and is not stored. The default is none: the last word
+    /// of a command.
+    package var words: TaskWords {
+        get { TaskWords(rawValue: own.words ?? 0) }
+        set { own.words = newValue.isEmpty ? nil : newValue.rawValue }
+    }
     /// The application's own key-value pairs. Middlewares and the info file get them. The default is none.
     package var attributes: [String: String] {
         get { own.attributes }
@@ -120,6 +139,9 @@ package struct TaskDescription: Codable, Sendable, Hashable {
     /// One option; nil if it is not set. Nothing is made for a task without options, unlike by `options`.
     @inlinable
     package func option<Value>(_ read: (TaskOptions) -> Value?) -> Value? { hasOptions ? read(options) : nil }
+
+    /// The origin that may receive the secrets of the options; nil for none.
+    package var secretOrigin: URLOrigin? { hasOptions ? options.secretOrigin(of: url) : URLOrigin(url) }
 
     /// Decodes a description.
     ///
@@ -169,6 +191,7 @@ extension TaskDescription: RecordObject {
 extension TaskDescription.Fields {
     fileprivate mutating func visit<Visitor: FieldVisitor & ~Copyable>(_ visitor: inout Visitor) throws {
         try visitor.field("url", &url)
+        try visitor.field("given", &given)
         try visitor.field("mirrors", &mirrors)
         try visitor.place("directory", &directory)
         try visitor.field("fileName", &fileName)
@@ -177,6 +200,7 @@ extension TaskDescription.Fields {
         try visitor.field("startsSuspended", &startsSuspended)
         try visitor.field("attributes", &attributes)
         try visitor.rare("options", &ownOptions, isRequired: true)
+        try visitor.field("words", &words)
         if Visitor.isReading, hasOptions, ownOptions == TaskOptions() { ownOptions = nil }
     }
 }

@@ -82,6 +82,11 @@ public struct TransportOptions: Sendable, Hashable, Codable {
     /// The network interface or address to send from, for example `eth1` or `192.0.2.7`; nil, the default, lets the
     /// system choose.
     public var interface: String?
+    /// The addresses to connect to: IPv4 or IPv6 only; nil, the default, takes what answers first (RFC 8305).
+    public var addressFamily: AddressFamily?
+    /// The certificate of this client; nil, the default, shows none. Only the origin that was asked for sees it: no mirror of another
+    /// origin, and no other origin behind a redirect.
+    public var clientCertificate: ClientCertificate?
     /// The maximum size of all header fields in bytes. The default is 300 KiB; the minimum is 1. A larger head is an
     /// error.
     package var maxHeaderBytes: Int = 300 << 10
@@ -90,12 +95,21 @@ public struct TransportOptions: Sendable, Hashable, Codable {
     /// The `User-Agent` of requests without one; nil, the default, sends `fk/<version>`.
     public var userAgent: String?
 
+    /// The addresses to connect to for some hosts, in place of those of their names.
+    package var hostAddresses: [HostAddress]?
     /// The path of `caFile`.
     package var caPath: String?
     /// The path of `crlFile`.
     package var crlPath: String?
     /// The path of `cookieFile`.
     package var cookiePath: String?
+    /// Same as `TaskOptions.loginHost`.
+    package var loginHost: String?
+    /// The path of the file with the sessions of login hosts (`SessionFile`); nil, the default, keeps none.
+    package var sessionPath: String?
+    /// True follows no redirect to a loopback or private address, wherever it comes from, except within the origin that was asked
+    /// for. nil, the default, leaves it to `allowsPrivateRedirect`.
+    package var refusesPrivate: Bool?
     /// `connectTimeout` in seconds.
     package var connectSeconds: Double = 30
     /// `stallTimeout` in seconds.
@@ -103,9 +117,9 @@ public struct TransportOptions: Sendable, Hashable, Codable {
 
     /// The stored form has seconds and paths.
     private enum CodingKeys: String, CodingKey {
-        case stallRate, maxRedirects, allowsInsecureRedirect, allowsPrivateRedirect, proxy, insecure
+        case stallRate, maxRedirects, allowsInsecureRedirect, allowsPrivateRedirect, refusesPrivate, proxy, insecure
         case dnsServers, dohURL, pinnedPublicKey, netrc, httpVersion, interface, maxHeaderBytes,
-            maxHeaderLines, userAgent
+            maxHeaderLines, userAgent, addressFamily, clientCertificate, hostAddresses, loginHost, sessionPath
         case caPath = "caFile"
         case crlPath = "crlFile"
         case cookiePath = "cookieFile"
@@ -115,6 +129,12 @@ public struct TransportOptions: Sendable, Hashable, Codable {
 
     /// Creates the default options.
     public init() {}
+
+    /// Follows no redirect to a loopback, link-local or private address.
+    package mutating func refusePrivateRedirects() {
+        allowsPrivateRedirect = false
+        refusesPrivate = true
+    }
 
     /// `stallTimeout` in seconds, clamped to 1...1e9.
     package var allowedSilence: Double { min(max(stallSeconds, 1), 1e9) }

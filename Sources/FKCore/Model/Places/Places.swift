@@ -37,16 +37,27 @@ package struct Places: Sendable, Hashable {
 
     /// The longest root first, so that the nearest base is found first.
     package let bases: [Base]
-    /// Those that have moved, the longest former root first.
-    private let moved: [Base]
+    /// The same bases, the longest former root first.
+    private let formerly: [Base]
+    private let hasMoved: Bool
 
     /// Creates the form. Of two bases with the same root, the work path is used, else the first by name.
     package init(_ bases: [Base]) {
         self.bases = bases.sorted {
             if $0.root.utf8.count != $1.root.utf8.count { return $0.root.utf8.count > $1.root.utf8.count }
-            return $0.name == Self.work || ($1.name != Self.work && $0.name < $1.name)
+            return Self.precedes($0.name, $1.name)
         }
-        moved = self.bases.filter(\.hasMoved).sorted { $0.first.utf8.count > $1.first.utf8.count }
+        // Of two with one former root, the one that places had then is first.
+        formerly = bases.sorted {
+            if $0.first.utf8.count != $1.first.utf8.count { return $0.first.utf8.count > $1.first.utf8.count }
+            return Self.precedes($0.name, $1.name)
+        }
+        hasMoved = bases.contains(where: \.hasMoved)
+    }
+
+    /// The order of two bases with one root.
+    private static func precedes(_ one: String, _ other: String) -> Bool {
+        one == work ? other != work : other != work && one < other
     }
 
     /// The nearest base of a place; nil if it is in none.
@@ -70,10 +81,10 @@ package struct Places: Sendable, Hashable {
     package func resolved(_ text: String) throws(DownloadError) -> String? {
         if text.utf8.first == UInt8(ascii: "/") {
             // An earlier version wrote it, or it was stored before its folder became a base.
-            for base in moved {
-                if let rest = Self.rest(of: text, in: base.first) { return Self.path(base.root, rest) }
+            guard let base = formerBase(of: text), base.hasMoved, let rest = Self.rest(of: text, in: base.first) else {
+                return nil
             }
-            return nil
+            return Self.path(base.root, rest)
         }
         guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")) else { return nil }
         let (name, rest) = (String(text[..<colon]), String(text[text.utf8.index(after: colon)...]))
@@ -85,23 +96,30 @@ package struct Places: Sendable, Hashable {
         return Self.path(base.root, rest)
     }
 
-    /// The id of a task, which stays the same when a base moves.
+    /// The id of a task, which stays the same when a base moves. Two places have two ids, also where one base is inside of
+    /// another and only one of them has moved.
     package func id(of task: TaskDescription) -> TaskID {
-        guard !moved.isEmpty, let directory = task.directory, let former = former(directory) else { return task.id }
+        guard hasMoved, let directory = task.directory, let former = former(directory) else { return task.id }
         return TaskID(url: task.url, destination: "\(former)/\(task.fileName ?? "")")
     }
 
-    /// The path that a place had when its base got its name; nil if it is the same.
+    /// The path that a place had when its base got its name; nil if it is the same. `:NAME:REST` is a place whose former path
+    /// belongs to another base, and `:PATH` a place without a base where one has been.
     package func former(_ place: String) -> String? {
-        for base in bases {
-            guard let rest = Self.rest(of: place, in: base.root) else { continue }
-            return base.hasMoved ? Self.path(base.first, rest) : nil
+        guard hasMoved else { return nil }
+        guard let base = base(of: place), let rest = Self.rest(of: place, in: base.root) else {
+            return isLeft(place) ? ":" + place : nil
         }
-        return isLeft(place) ? ":" + place : nil
+        let former = base.hasMoved ? Self.path(base.first, rest) : place
+        if let owner = formerBase(of: former), owner.name != base.name { return ":\(base.name):\(rest)" }
+        return base.hasMoved ? former : nil
     }
 
+    /// The base that a former path belonged to: the nearest one.
+    private func formerBase(of path: String) -> Base? { formerly.first { Self.rest(of: path, in: $0.first) != nil } }
+
     /// True for a place outside of all bases where one has been.
-    private func isLeft(_ place: String) -> Bool { moved.contains { Self.rest(of: place, in: $0.first) != nil } }
+    private func isLeft(_ place: String) -> Bool { formerBase(of: place)?.hasMoved ?? false }
 
     private static func unnamed(_ name: String) -> DownloadError {
         DownloadError(

@@ -27,8 +27,8 @@ extension String? {
 extension TaskRecord: StoredPlaces {
     /// True if there are more places than those that `JSONText` converts as it writes them.
     var hasNestedPlaces: Bool {
-        own.setAside != nil || own.former != nil || own.leftBehind != nil
-            || own.task.option { $0.caPath ?? $0.cookiePath } != nil
+        own.setAside != nil || own.former != nil || own.adopted != nil || own.leftBehind != nil
+            || own.task.option { $0.caPath ?? $0.cookiePath ?? $0.adoptPath ?? $0.clientCertificate?.path } != nil
     }
 
     /// The pieces and the digests are beside the record, so no place is stored for them. The trace and the texts of errors and
@@ -50,6 +50,7 @@ extension TaskRecord.Fields: StoredPlaces {
                 setAside?[index] = SetAsideFile(path: other, written: file.written)
             }
         }
+        if let file = adopted, let other = try change(file.path) { adopted?.path = other }
         if let file = former, let other = try change(file.path) { former?.path = other }
         for index in (leftBehind ?? []).indices {
             if let place = leftBehind?[index], let other = try change(place) { leftBehind?[index] = other }
@@ -66,7 +67,7 @@ extension TaskDescription: StoredPlaces {
         guard hasOptions else { return }
         var changed = options
         try changed.mapPlaces(change)
-        if changed.caPath != options.caPath || changed.cookiePath != options.cookiePath { options = changed }
+        if changed != options { options = changed }
     }
 }
 
@@ -76,6 +77,11 @@ extension TaskOptions: StoredPlaces {
     ) throws(DownloadError) {
         try caPath.map(change)
         try cookiePath.map(change)
+        try adoptPath.map(change)
+        guard var certificate = clientCertificate else { return }
+        if let other = try change(certificate.path) { certificate.path = other }
+        try certificate.keyPath.map(change)
+        clientCertificate = certificate
     }
 }
 

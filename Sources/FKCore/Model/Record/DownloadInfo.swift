@@ -19,8 +19,14 @@ public struct DownloadInfo: Sendable, Hashable {
     public var attempts: Int
     /// The path of the finished file; nil until the task is complete.
     package var path: String?
-    /// The file name that was set or that the server gave; nil until one is known.
-    public var fileName: String?
+    /// The name of the file: that of the finished file, the one that was set, or else the one that the URL gives, which the
+    /// server's answer may still change. nil only for a task that is gone.
+    public var fileName: String? {
+        get { knownName ?? (url.isEmpty ? nil : FileNameRules.name(url: url, head: nil)) }
+        set { knownName = newValue }
+    }
+    /// The name that was set or that the finished file has; nil while only the URL gives one.
+    package var knownName: String?
     /// The barrels that the task is a member of.
     public var barrels: [String]
     /// When the last byte arrived, exact to a second. For a task that is not running, the last change of its part file;
@@ -32,8 +38,12 @@ public struct DownloadInfo: Sendable, Hashable {
     package var maxAttempts: Int?
     /// The priority in the queue; nil if unknown.
     package var priority: Int?
+    /// The received ranges of an unfinished file, not joined. It is not part of the JSON form.
+    package var received: [Range<Int64>] = []
     /// The connections that receive the file; 0 while the task does not run. It is not part of the JSON form.
     package var connections = 0
+    /// The place of this state among the task's states. It is not part of the JSON form.
+    package var order = ChangeOrder.unknown
 
     /// Creates an info for tests. Other values are 0, empty or nil.
     public init(id: TaskID, url: String, state: DownloadState, count: ByteCount = .init()) {
@@ -61,6 +71,22 @@ public struct DownloadInfo: Sendable, Hashable {
     /// The limit of requests or connections to the host that the task waits for, such as `arxiv.org: 20 requests a minute`;
     /// nil if it waits for none.
     package var waitingPolicy: String? { wait?.policy }
+
+    /// The bytes of the file that are there, in order and without overlaps: of an unfinished file often several ranges, because it has
+    /// several connections or a reader that began in the middle. `DownloadTask.read(at:count:)` reads them at once. Bytes that a list's
+    /// digests of pieces may still refuse are among them. Empty for an info that was decoded.
+    public var availableRanges: [Range<Int64>] {
+        if state == .complete { return count.received > 0 ? [0..<count.received] : [] }
+        var result: [Range<Int64>] = []
+        for range in received.sorted(by: { $0.lowerBound < $1.lowerBound }) {
+            if let last = result.last, range.lowerBound <= last.upperBound {
+                result[result.count - 1] = last.lowerBound..<max(last.upperBound, range.upperBound)
+            } else {
+                result.append(range)
+            }
+        }
+        return result
+    }
 
     /// The progress, in 0...1; nil while the length is unknown. An empty file counts as 1.
     public var fraction: Double? { count.fraction }
@@ -98,7 +124,7 @@ extension DownloadInfo: Codable {
         error = try values.decodeIfPresent(DownloadError.self, forKey: .error)
         attempts = try values.decode(Int.self, forKey: .attempts)
         path = try values.decodeIfPresent(String.self, forKey: .path)
-        fileName = try values.decodeIfPresent(String.self, forKey: .fileName)
+        knownName = try values.decodeIfPresent(String.self, forKey: .fileName)
         barrels = try values.decode([String].self, forKey: .barrels)
         lastByteAt = try values.decodeIfPresent(Date.self, forKey: .lastByteAt)
         if let reason = try values.decodeIfPresent(Waiting.Reason.self, forKey: .waiting) {
@@ -123,7 +149,7 @@ extension DownloadInfo: Codable {
         try values.encodeIfPresent(error, forKey: .error)
         try values.encode(attempts, forKey: .attempts)
         try values.encodeIfPresent(path, forKey: .path)
-        try values.encodeIfPresent(fileName, forKey: .fileName)
+        try values.encodeIfPresent(knownName, forKey: .fileName)
         try values.encode(barrels, forKey: .barrels)
         try values.encodeIfPresent(wait?.reason, forKey: .waiting)
         try values.encodeIfPresent(wait?.until, forKey: .waitingUntil)
@@ -158,6 +184,8 @@ public struct BarrelInfo: Sendable, Hashable, Codable {
     public var bytesPerSecond: Double
     /// The number of members of unknown length that can still run. `fraction` waits for these lengths.
     public var unknownLengths: Int
+    /// The number of complete members whose files are gone, where that was looked for.
+    package var lostFiles: Int?
 
     /// Creates an info for tests. Other values are 0 or nil.
     public init(name: String, count: ByteCount = .init(), states: [DownloadState: Int] = [:], total: Int = 0) {
@@ -174,7 +202,9 @@ public struct BarrelInfo: Sendable, Hashable, Codable {
     package var isExpectedKnown: Bool { count.expected != nil && !count.isLowerBound }
 
     /// The share of complete members, in 0...1; 0 for an empty barrel.
-    public var fileFraction: Double { total > 0 ? Double(states[.complete] ?? 0) / Double(total) : 0 }
+    public var fileFraction: Double {
+        total > 0 ? Double((states[.complete] ?? 0) - (lostFiles ?? 0)) / Double(total) : 0
+    }
 
     /// The time until the last byte of all members at the present speed. nil while nothing arrives, or while the length of
     /// a member that can still run is unknown. Members that do not run count with the bytes they miss.
@@ -184,8 +214,9 @@ public struct BarrelInfo: Sendable, Hashable, Codable {
             received: count.received, expected: count.expected, bytesPerSecond: bytesPerSecond)
     }
 
-    /// True when every member is complete; false for an empty barrel.
-    public var isComplete: Bool { total > 0 && states[.complete] == total }
+    /// True when every member is complete; false for an empty barrel. In the sums of `Barrel` and `BarrelModel`, a member counts
+    /// only while its file is at its place.
+    public var isComplete: Bool { total > 0 && states[.complete] == total && lostFiles ?? 0 == 0 }
 }
 
 extension TaskRecord {
@@ -196,22 +227,31 @@ extension TaskRecord {
     }
 }
 
+extension [SavedRange] {
+    /// The received bytes of each range that has some.
+    package var received: [Range<Int64>] { compactMap { $0.start < $0.position ? $0.start..<$0.position : nil } }
+}
+
 extension DownloadInfo {
     /// The info of a task as its info file shows it to another process.
     package init(_ record: TaskRecord) {
         (id, url, state) = (record.id, record.task.url, record.state)
         count = ByteCount(received: record.received, expected: record.expected)
         bytesPerSecond = 0
-        error = record.error
+        error = record.shownError
         attempts = record.attempts
         path = record.state == .complete ? record.path : nil
-        fileName = record.path?.lastPathPart ?? record.task.fileName
+        knownName = record.path?.lastPathPart ?? record.task.fileName
         barrels = record.barrels
         if record.state == .idle { wait = record.waiting }
         priority = record.task.priority
+        if record.generation > 0 {
+            order = ChangeOrder(number: record.number, generation: record.generation, isInMemory: false)
+        }
         lastByteAt = record.lastByteAt
+        if state != .complete { received = record.ranges.received }
         if record.task.hasOptions, let most = record.task.options.maxAttempts {
-            maxAttempts = max(most, record.plan.count)
+            maxAttempts = max(most + record.attemptsBeforeProgress, record.plan.count)
         }
         if state == .action { connections = max(1, record.ranges.count { $0.position < $0.end ?? .max }) }
     }

@@ -17,6 +17,7 @@ package struct FormerFile: Codable, Sendable, Hashable {
     var finished: Date?
     var isForeign: Bool?
     var trace: Trace?
+    var changed: FileChange?
     /// The damaged bytes, which alone are fetched; nil for a refresh, and empty for a repair that has to fetch the whole file.
     package var damaged: [Renewal.Damage]?
 

@@ -27,6 +27,47 @@ package struct Validator: Codable, Sendable, Hashable {
     }
 }
 
+/// The digest of the whole file that the first server announced. It binds every source of the task: a file that does not have
+/// it never gets the file's name.
+package struct AnnouncedDigest: Codable, Sendable, Hashable {
+    /// The digest.
+    package var checksum: Checksum
+    /// The URL of the server.
+    package var source: String
+
+    /// Creates a digest with its source.
+    package init(_ checksum: Checksum, by source: String) {
+        self.checksum = checksum
+        self.source = source
+    }
+
+    /// The digest that counts after a response.
+    ///
+    /// | the response | of the announcing server, or the task's own URL | of another source |
+    /// | --- | --- | --- |
+    /// | no digest is known yet | its digest, if it has one | the same |
+    /// | a digest, with the file from its beginning | its digest | the known one |
+    /// | a digest, with a part of the file | the stronger one | the known one |
+    /// | no digest, with the file from its beginning | none, unless it is proven to be the same version | the known one |
+    /// | no digest, with a part of the file | the known one | the known one |
+    ///
+    /// - Parameters:
+    ///   - isOwn: true if `source` is the task's own address, whose word is above that of its mirrors: its URL, or the new address that
+    ///     the user gave in its place (`relink`).
+    ///   - isWhole: true if the response begins the file anew.
+    ///   - isSame: true if the validators of the response prove the version that was known before.
+    package static func after(
+        _ known: AnnouncedDigest?, _ sent: Checksum?, from source: String, isOwn: Bool, isWhole: Bool, isSame: Bool
+    ) -> AnnouncedDigest? {
+        guard let known else { return sent.map { AnnouncedDigest($0, by: source) } }
+        guard isOwn || known.source == source else { return known }
+        guard isWhole else {
+            return AnnouncedDigest(ServerDigest.stronger(known.checksum, sent) ?? known.checksum, by: source)
+        }
+        return sent.map { AnnouncedDigest($0, by: source) } ?? (isSame ? known : nil)
+    }
+}
+
 /// One contiguous part of the file. One connection at a time fills it from its start.
 package struct SavedRange: Codable, Sendable, Hashable {
     /// The offset of its first byte in the file.
@@ -60,6 +101,23 @@ extension SavedRange {
         range.position = counter
         return range
     }
+}
+
+/// The last progress of a task's attempts. Attempts are counted from there.
+package struct ProgressMark: Codable, Sendable, Hashable {
+    /// The bytes that were there: the most that the task has ever had.
+    package var received: Int64
+    /// The number of attempts that ended before the one with this progress.
+    package var attempts: Int
+
+    /// Creates a mark.
+    package init(received: Int64, attempts: Int) {
+        self.received = received
+        self.attempts = attempts
+    }
+
+    /// The number of bytes that count as progress: 1 MiB, or 1 % of the file if that is less.
+    package static func step(of length: Int64?) -> Int64 { max(1, min(1 << 20, (length ?? .max) / 100)) }
 }
 
 /// Why an idle task is not running.

@@ -180,6 +180,15 @@ extension Validator: RecordObject {
     }
 }
 
+extension ProgressMark: RecordObject {
+    static var blank: Self { Self(received: 0, attempts: 0) }
+
+    mutating func visitFields<Visitor: FieldVisitor & ~Copyable>(_ visitor: inout Visitor) throws {
+        try visitor.field("received", &received)
+        try visitor.field("attempts", &attempts)
+    }
+}
+
 extension ResponseHead: RecordObject {
     static var blank: Self { Self(status: 0, url: "") }
 

@@ -5,8 +5,8 @@ import FKMiddleware
 ///
 /// | address | header fields of the task that it gets |
 /// | --- | --- |
-/// | of the origin of the task's URL | all |
-/// | a mirror of another origin | those without secrets, and those that the task's list gave for all addresses |
+/// | of the origin that the secrets were given for: that of the task's URL, or of the list's that the owner has named | all |
+/// | a mirror or a new address of another origin | those without secrets, and those that the task's list gave for all addresses |
 /// | offered by a server, of another origin | none |
 package struct SourcePlan: Sendable, Hashable {
     /// The maximum number of mirrors that servers may offer for a file.
@@ -70,12 +70,51 @@ extension TaskRecord {
         }
     }
 
+    /// The values of the task's own secrets, which no message of it may show; empty for most tasks.
+    package var secretBook: SecretBook {
+        var values: Set<String> = []
+        for url in [task.url, own.link].compactMap(\.self) + task.mirrors.prefix(SourcePlan.maxBeside) + (offered ?? [])
+        {
+            values.formUnion(SecretBook.values(ofURL: url))
+        }
+        if task.hasOptions {
+            let options = task.options
+            let marked = Set((options.secretHeaders ?? []).map { $0.lowercased() })
+            values.formUnion(HeaderField.secretValues(of: options.headers ?? [], marked: marked))
+            if let proxy = options.proxy { values.formUnion(SecretBook.values(ofProxy: proxy)) }
+        }
+        return SecretBook(values)
+    }
+
+    /// The last error for display. Records of earlier versions may quote a secret.
+    package var shownError: DownloadError? { error.map { secretBook.mask($0) } }
+
     /// The header fields of the task for one of its addresses.
     ///
     /// - Parameter isOffered: true if a server has offered the address, also if it is not in the plan.
     package func headers(for url: String, isOffered: Bool = false) -> [HeaderField] {
         guard task.hasOptions, task.options.headers != nil, !isStranger(url, isOffered: isOffered) else { return [] }
         return task.options.headers(for: url, of: task.url)
+    }
+
+    /// The secrets of the task that an address does not receive, in words; nil if there are none.
+    package func secretsLeftBehind(by url: String) -> String? {
+        guard URLOrigin(url) != task.secretOrigin else { return nil }
+        let options = task.options
+        let marked = Set((options.secretHeaders ?? []).map { $0.lowercased() })
+        var kinds: [String] = []
+        if options.headers?.contains(where: { HeaderField.isSecret($0.name) || marked.contains($0.name.lowercased()) })
+            == true
+        {
+            kinds.append("secret header fields")
+        }
+        if options.netrc == true { kinds.append("the login of ~/.netrc") }
+        if options.cookiePath != nil { kinds.append("cookies") }
+        if options.awsSignature != nil { kinds.append("signatures") }
+        if URLMasking.login(in: task.url) != nil { kinds.append("the login of its URL") }
+        guard let last = kinds.popLast() else { return nil }
+        let list = kinds.isEmpty ? last : "\(kinds.joined(separator: ", ")) and \(last)"
+        return "this origin does not receive \(list) of the task: write a login into the new URL if it needs one"
     }
 
     /// True for an address of another origin than the task's URL that a server has offered: it gets nothing of the task.

@@ -2,7 +2,8 @@ import FKMiddleware
 import Foundation
 
 extension TaskRecord {
-    /// Forgets the received bytes and everything known about the file. The caller sets the state.
+    /// Forgets the received bytes and everything known about the file, except the digest that its server has announced. The
+    /// caller sets the state.
     package mutating func dropBytes() {
         own.ranges = []
         own.expected = nil
@@ -13,16 +14,25 @@ extension TaskRecord {
         own.pieces = nil
         own.path = nil
         own.written = nil
+        own.changed = nil
         own.lengthVerified = nil
         own.needsDigest = nil
         own.offered = nil
         own.trace = nil
+        own.disown()
+    }
+
+    /// Another file is asked for: what the server of the one before said is forgotten.
+    package mutating func forgetAnswer() {
+        own.announced = nil
+        own.response = nil
     }
 
     /// The part file is missing or empty. What is known about the file stays.
     package mutating func dropRanges() {
         own.ranges = []
         own.needsDigest = nil
+        own.disown()
     }
 
     /// The server sends the file from its beginning.
@@ -32,6 +42,7 @@ extension TaskRecord {
         own.validator = nil
         own.expected = length
         own.needsDigest = nil
+        own.disown()
     }
 
     /// Stores the length of the file that a server reported; nil keeps the known one.

@@ -25,6 +25,9 @@ extension TaskRecord {
     private var numberFault: String? {
         if number > UInt64(Int64.max) { return "its number is impossible" }
         if !(0...Self.maxAttempts).contains(attempts) { return "its count of attempts is impossible" }
+        if let progress, progress.received < 0 || !(0...Self.maxAttempts).contains(progress.attempts) {
+            return "its progress is impossible"
+        }
         if expected ?? 0 < 0 { return "the file's length is negative" }
         if bytesPerSecond ?? 0 < 0 { return "its speed is negative" }
         if isImpossible(created) || isImpossible(started) || isImpossible(finished) || isImpossible(lastUsed)
@@ -68,7 +71,7 @@ extension TaskRecord {
         if let setAside, !setAside.allSatisfy({ $0.path.isAbsolutePath && isHiddenAside($0.path.lastPathPart) }) {
             return "a file set aside is not its own"
         }
-        if let fault = former?.fault { return fault }
+        if let fault = former?.fault ?? changed?.fault ?? former?.changed?.fault { return fault }
         if let leftBehind, !leftBehind.allSatisfy(\.isAbsolutePath) {
             return "what was left behind has no absolute path"
         }

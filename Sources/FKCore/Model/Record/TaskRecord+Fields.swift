@@ -14,6 +14,8 @@ extension TaskRecord {
         var expected: Int64?
         var validator: Validator?
         var source: String?
+        var announced: AnnouncedDigest?
+        var progress: ProgressMark?
         var needsDigest: Bool?
         var link: String?
         var offered: [String]?
@@ -28,6 +30,7 @@ extension TaskRecord {
         var written: FileIdentity?
         var setAside: [SetAsideFile]?
         var former: FormerFile?
+        var changed: FileChange?
         var leftBehind: [String]?
         var created: Date
         var started: Date?
@@ -41,6 +44,7 @@ extension TaskRecord {
         var history: [HistoryLine] = []
         var trace: Trace?
         var completedBy: String?
+        var adopted: AdoptedFile?
     }
 }
 
@@ -106,7 +110,11 @@ extension TaskRecord.Fields: RecordObject {
         try visitor.field("lengthVerified", &lengthVerified)
         try visitor.field("history", &history)
         try visitor.rare("former", &former)
+        try visitor.rare("changed", &changed)
         try visitor.rare("trace", &trace)
         try visitor.field("completedBy", &completedBy)
+        try visitor.rare("announced", &announced)
+        try visitor.field("progress", &progress)
+        try visitor.rare("adopted", &adopted)
     }
 }

@@ -20,7 +20,18 @@ extension TaskRecord {
     /// True if the record says `complete` but the part file still has its own name: the process ended between writing
     /// the record and renaming the file. That order saves a small file one write. The task is not complete, but has
     /// all its bytes.
-    package var isRenameMissing: Bool { state == .complete && partBesideFile.map(FileNames.exists) == true }
+    ///
+    /// Another work path may have its part under that name by now: only the file of `written` counts.
+    package var isRenameMissing: Bool { state == .complete && hasPartBesideFile }
+
+    /// True if the part that is about to get its final name, or was, still has its own one.
+    package var hasPartBesideFile: Bool {
+        guard let part = partBesideFile, FileNames.exists(part) else { return false }
+        guard let written, let found = FileIdentity(path: part) else { return true }
+        // Some file systems give inodes other numbers after each mount.
+        return found.inode == written.inode && found.isOne(with: written) != false
+            || found.length == written.length && FileIdentity.isSameTime(found.time, written.time)
+    }
 
     /// True if the finished file survives a power cut; nil if it is not finished or not the task's own.
     package var isOnDisk: Bool? { state == .complete && isForeign != true ? synced == true : nil }

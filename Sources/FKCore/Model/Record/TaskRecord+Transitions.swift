@@ -15,6 +15,20 @@ extension TaskRecord {
     /// The attempt does not count: it was stopped, requested nothing, or only compared a finished file.
     package mutating func takeBackAttempt() { own.attempts = max(0, attempts - 1) }
 
+    /// A failed attempt has received bytes. Attempts are counted from this one if they are more than the task ever had, by at
+    /// least `ProgressMark.step`. Bytes that were dropped and fetched again are no progress, so a server that always ends at
+    /// the same byte does not keep the task alive.
+    package mutating func noteProgress(received: Int64) {
+        guard received - (progress?.received ?? 0) >= ProgressMark.step(of: expected) else { return }
+        own.progress = ProgressMark(received: received, attempts: max(0, attempts - 1))
+    }
+
+    /// The number of attempts since the last progress, including the one that made it.
+    package var countedAttempts: Int { max(0, attempts - attemptsBeforeProgress) }
+
+    /// The number of attempts before the last progress, which do not count any more.
+    package var attemptsBeforeProgress: Int { progress?.attempts ?? 0 }
+
     /// A comparison turns into an attempt to fetch the file.
     package mutating func beginAgain() { own.attempts += 1 }
 
@@ -44,6 +58,7 @@ extension TaskRecord {
     /// Resets the count of attempts. The task waits for nothing.
     package mutating func freshen() {
         own.attempts = 0
+        own.progress = nil
         own.error = nil
         own.waiting = nil
     }
@@ -87,6 +102,9 @@ extension TaskRecord {
 
     /// Only a digest proves that the stored bytes, or those that follow them, are of one version.
     package mutating func noteNeedsDigest() { own.needsDigest = true }
+
+    /// Stores the digest that binds every source.
+    package mutating func bind(to digest: AnnouncedDigest?) { own.announced = digest }
 
     /// Stores a server's digest of the whole file.
     package mutating func adopt(_ digest: Checksum) { own.validator?.digest = digest }
@@ -209,10 +227,12 @@ extension TaskRecord {
         if former == nil, let path {
             own.former = FormerFile(
                 path: path, expected: expected, written: written, validator: validator, source: source, pieces: pieces,
-                finished: finished, isForeign: isForeign, trace: trace)
+                finished: finished, isForeign: isForeign, trace: trace, changed: changed)
         }
         own.former?.damaged = damaged
         dropBytes()
+        // A refresh asks for the version of now.
+        if damaged == nil { own.announced = nil }
         own.isForeign = nil
         own.synced = nil
         own.finished = nil
@@ -244,6 +264,7 @@ extension TaskRecord {
         own.finished = former.finished
         own.isForeign = former.isForeign
         own.trace = former.trace
+        own.changed = former.changed
     }
 
     /// The part file has the bytes of the damaged file, and these ranges.

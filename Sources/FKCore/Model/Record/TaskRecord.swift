@@ -11,6 +11,8 @@ import Foundation
 /// `bootID` and `bytesPerSecond` (the writing of a record).
 package struct TaskRecord: Sendable, Hashable {
     private var shared: SharedFields<Fields>
+    /// The generation of the info file that it was read from; 0 for another record. It is neither stored nor compared.
+    package var generation: UInt64 = 0
 
     /// The values for a change.
     var own: Fields {
@@ -48,6 +50,10 @@ package struct TaskRecord: Sendable, Hashable {
     package var serverDigest: Checksum? { own.validator?.digest }
     /// The URL that `validator` belongs to; nil for the task's own. Validators of two URLs cannot be compared.
     package var source: String? { own.source }
+    /// The digest of the first server, which binds every source of the task; nil if none has announced one.
+    package var announced: AnnouncedDigest? { own.announced }
+    /// The last progress of failed attempts; nil without any.
+    package var progress: ProgressMark? { own.progress }
     /// True if the stored bytes were joined only because a digest of the task vouched for them (`FileVersion.needsDigest`).
     package var needsDigest: Bool? { own.needsDigest }
     /// The address that requests use in place of the task's URL, which stays its identity (`Control.relink`); nil
@@ -122,6 +128,7 @@ package struct TaskRecord: Sendable, Hashable {
     package init(task: TaskDescription, id: TaskID? = nil, number: UInt64, created: Date) {
         var own = task
         if task.startsSuspended != nil { own.startsSuspended = nil }
+        if !task.words.isEmpty { own.words = [] }
         shared = SharedFields(
             Fields(
                 id: id ?? task.id, task: own, number: number, state: task.startsSuspended == true ? .suspend : .idle,

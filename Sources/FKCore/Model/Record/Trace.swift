@@ -134,6 +134,9 @@ package struct ListOrigin: Codable, Sendable, Hashable {
     /// The signer (`SignatureKey.verify`), or its SHA-256 if it is longer than 100 bytes; nil for none.
     package var signer: String?
 
+    /// The name of a list from a pipe: two of them need not be the same list.
+    package static let pipe = "standard input"
+
     /// Creates an origin.
     package init(_ name: String, signer: String?) {
         let name = Escaping.visible(URLMasking.mask(name))

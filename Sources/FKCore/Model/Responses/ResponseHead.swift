@@ -63,6 +63,9 @@ public struct ResponseHead: Sendable, Hashable, Codable {
     /// other status only explains it.
     package var carriesFile: Bool { status == 200 || status == 203 || status == 206 }
 
+    /// True if the body can be a document. Status 207 has one about several resources (RFC 4918 section 13).
+    package var carriesDocument: Bool { carriesFile || status == 207 }
+
     /// The head as Foundation's type, for middlewares; nil if Foundation cannot read the URL.
     package var httpURLResponse: HTTPURLResponse? {
         guard let url = URL(string: url) else { return nil }

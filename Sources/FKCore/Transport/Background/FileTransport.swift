@@ -41,7 +41,7 @@ package enum FileTransportEvent: Sendable {
 }
 
 /// A session with the system that continues downloads while the application is suspended or ended
-/// (`URLSessionConfiguration.background`). On Linux, only FKTesting's `SystemModel` makes one that works.
+/// (`URLSessionConfiguration.background`). On Linux, only FKTesting's `SystemModel` makes one that works; any other is refused.
 public struct BackgroundSession: Sendable {
     /// The session's identifier, unique in the application. The system passes it to
     /// `application(_:handleEventsForBackgroundURLSession:completionHandler:)`.
@@ -53,7 +53,20 @@ public struct BackgroundSession: Sendable {
     /// The application group whose container has the system's files; nil, the default, for the application's own.
     public var sharedContainer: String?
     /// Makes the transport.
-    package var makeTransport: @Sendable (BackgroundSession, Networks) -> (any FileTransport)? = Self.standard
+    package var makeTransport: @Sendable (BackgroundSession, Networks) -> (any FileTransport)? = Self.standard {
+        didSet { hasOwnTransport = true }
+    }
+    private var hasOwnTransport = false
+
+    /// Why this system cannot honour the session; nil if it can.
+    package var fault: String? {
+        #if canImport(Darwin)
+            return nil
+        #else
+            guard !hasOwnTransport else { return nil }
+            return "background is set, and this system has no session that outlives a process: leave it nil"
+        #endif
+    }
 
     /// Creates a session.
     public init(identifier: String) { self.identifier = identifier }

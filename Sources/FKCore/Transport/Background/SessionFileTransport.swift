@@ -59,7 +59,8 @@ package final class SessionFileTransport: NSObject, FileTransport, URLSessionDow
 
     package func refusal(of request: TransportRequest) -> DownloadError? {
         if let refusal = URLSessionOptions.refusal(of: request.options, url: request.form.url) { return refusal }
-        let secret = request.secretHeaders.subtracting(Self.dropped)
+        let names = (request.urlRequest.allHTTPHeaderFields ?? [:]).keys.filter(HeaderField.isSecret)
+        let secret = request.secretHeaders.union(names.map { $0.lowercased() }).subtracting(Self.dropped)
         guard secret.isEmpty else {
             return DownloadError(
                 .invalidArgument, "Redirects could carry secret header fields to another server: \(secret.sorted()).")

@@ -1,0 +1,94 @@
+import FKMiddleware
+
+/// The members of a barrel as they end (`Barrel.ended`).
+///
+/// Changes of state bring them, a few milliseconds after the event. The sums show the end, and members that joined when they were
+/// complete already.
+struct EndedMembers: AsyncSequence, Sendable {
+    private let barrel: Barrel
+
+    init(of barrel: Barrel) { self.barrel = barrel }
+
+    func makeAsyncIterator() -> AsyncIterator { AsyncIterator(barrel) }
+
+    struct AsyncIterator: AsyncIteratorProtocol {
+        private let barrel: Barrel
+        private var feed: EndedFeed?
+        private var arrivals: AsyncStream<Void>.Iterator?
+        private var ready: ArraySlice<DownloadTask> = []
+        private var seen: Set<TaskID> = []
+
+        fileprivate init(_ barrel: Barrel) { self.barrel = barrel }
+
+        mutating func next() async -> DownloadTask? { await next(isolation: nil) }
+
+        /// The next member; nil at the end, and once the reading Swift task is cancelled.
+        mutating func next(isolation: isolated (any Actor)?) async -> DownloadTask? {
+            if feed == nil {
+                let made = EndedFeed(barrel)
+                await made.begin()
+                feed = made
+                arrivals = made.news.arrivals.makeAsyncIterator()
+            }
+            while ready.isEmpty, let feed {
+                if Task.isCancelled { return nil }
+                // Read before the changes: what ends after this is in the next ones.
+                let isOver = feed.isOver.withLock(\.self)
+                let infos = feed.news.take()
+                if feed.news.takeMiss() || isOver { take(await barrel.memberInfos) } else { take(infos) }
+                if !ready.isEmpty { break }
+                if isOver { return nil }
+                if await arrivals?.next(isolation: isolation) == nil { return nil }
+            }
+            return ready.popFirst()
+        }
+
+        private mutating func take(_ infos: [DownloadInfo]) {
+            for info in infos where info.state == .complete || info.state == .error {
+                guard seen.insert(info.id).inserted else { continue }
+                ready.append(DownloadTask(info.id, info.url, in: barrel.downloader))
+            }
+        }
+    }
+}
+
+/// What the members of a barrel do, until the barrel's sums end or the feed is released.
+private final class EndedFeed: Sendable {
+    /// The ends of members. They are to be read first.
+    let news = TaskNews(hasMissed: true)
+    /// True when no further member can end.
+    let isOver = Locked(false)
+    private let barrel: Barrel
+    private let number = Locked<UInt64>(0)
+    private let sums = Locked<Task<Void, Never>?>(nil)
+
+    init(_ barrel: Barrel) { self.barrel = barrel }
+
+    func begin() async {
+        let (news, isOver, barrel) = (news, isOver, barrel)
+        let number = await barrel.downloader.engine.observeStates(missed: { news.miss() }) { info in
+            guard info.state == .complete || info.state == .error, info.barrels.containsExactly(barrel.name) else {
+                return
+            }
+            news.add(info)
+        }
+        self.number.withLock { $0 = number }
+        let task = Task {
+            var count = 0
+            for await sum in barrel.downloader.messager.barrelInfos(barrel.name) {
+                let ended = (sum.states[.complete] ?? 0) + (sum.states[.error] ?? 0)
+                if ended != count { news.miss() }
+                count = ended
+            }
+            isOver.withLock { $0 = true }
+            news.miss()
+        }
+        sums.withLock { $0 = task }
+    }
+
+    deinit {
+        sums.withLock(\.self)?.cancel()
+        let (engine, number) = (barrel.downloader.engine, number.withLock(\.self))
+        Task { await engine.stopObserving(number) }
+    }
+}

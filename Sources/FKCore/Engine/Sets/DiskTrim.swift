@@ -1,0 +1,265 @@
+import FKMiddleware
+import Foundation
+
+/// The order in which `Downloader.trim(to:by:)` deletes.
+public enum TrimOrder: Sendable, Hashable {
+    /// The least recently used first: by `Barrel.withFiles`, `Barrel.markUsed()` or `Control.markUsed(_:)`, else when it was completed or
+    /// published.
+    case lastUsed
+    /// The largest first.
+    case size
+}
+
+/// What `Downloader.trim(to:by:)` or a download under `Configure.diskBudget` has deleted.
+public struct TrimmedFiles: Sendable, Hashable {
+    /// The bytes that the file system got back. A file that still has another name, or that is open, counts as 0 until then.
+    public var freedBytes: Int64 = 0
+    /// The bytes that the finished files of the work path use now. Files that were changed do not count.
+    public var usedBytes: Int64 = 0
+    /// The barrels whose files were deleted.
+    public var barrels: [String] = []
+    /// The deleted files of tasks without a barrel.
+    public var files: [URL] = []
+    /// The barrels that stay because they are in use: in `Barrel.withFiles`, or because their members are being downloaded.
+    public var inUse: [String] = []
+    /// `DiskBudget.ended` when the work began.
+    var endedBefore: Int64 = 0
+
+    package init() {}
+
+    /// True if nothing was deleted.
+    var isEmpty: Bool { barrels.isEmpty && files.isEmpty }
+
+    /// What was deleted, for people.
+    package var summary: String {
+        var parts: [String] = []
+        if !barrels.isEmpty {
+            let names = barrels.prefix(3).joined(separator: ", ") + (barrels.count > 3 ? ", ..." : "")
+            parts.append("the files of \(Plural.count(barrels.count, "barrel")) (\(names))")
+        }
+        if !files.isEmpty { parts.append(Plural.count(files.count, "file")) }
+        return "\(parts.joined(separator: " and ")) deleted, \(ByteSize.format(freedBytes)) freed"
+    }
+}
+
+/// Deletes finished files until the rest fits: a barrel with its published set as a whole, and files of tasks without a barrel one by one.
+///
+/// A member of several barrels is deleted with the last of them. The tasks stay, so the files can be downloaded again. A barrel with a member
+/// that waits or is being downloaded is in use.
+package struct DiskTrim {
+    /// Bytes that a disk lacks.
+    package struct Shortage: Sendable, Hashable {
+        /// The device of the file system.
+        var device: UInt64
+        var bytes: Int64
+    }
+
+    /// One trim at a time in this process, so that each sees what the others have deleted.
+    private static let turn = NSLock()
+
+    private struct Inode: Hashable {
+        var device: UInt64
+        var number: UInt64
+    }
+
+    /// What is deleted together.
+    private struct Unit {
+        var barrel: String?
+        var used: Date
+        var files: [TaskRecord] = []
+        var inodes: [Inode: Int64] = [:]
+
+        var bytes: Int64 { inodes.values.reduce(0, +) }
+        func bytes(on device: UInt64) -> Int64 { inodes.reduce(0) { $0 + ($1.key.device == device ? $1.value : 0) } }
+    }
+
+    private let workPath: WorkPath
+    private let order: TrimOrder
+
+    package init(_ workPath: WorkPath, by order: TrimOrder) { (self.workPath, self.order) = (workPath, order) }
+
+    /// Deletes until the remaining files use at most `limit` bytes.
+    ///
+    /// - Throws: `.disk` if the records cannot be listed.
+    package func trim(to limit: Int64) throws -> TrimmedFiles {
+        try trim(BudgetDecision.Room(limit: limit, slack: 0))
+    }
+
+    /// Makes room.
+    ///
+    /// - Throws: `.disk` if the records cannot be listed.
+    func trim(_ room: BudgetDecision.Room) throws -> TrimmedFiles { try Self.turn.withLock { try trimNow(room) } }
+
+    private func trimNow(_ room: BudgetDecision.Room) throws -> TrimmedFiles {
+        var units: [ExactText: Unit] = [:]
+        var single: [Unit] = []
+        var open = room.barrels
+        let records = try StoreReader(workPath).records(where: { record in
+            if record.state == .idle || record.state == .action {
+                for barrel in record.barrels { open.insert(ExactText(barrel)) }
+            }
+            return record.state == .complete && record.isForeign != true && !room.fetched.contains(record.id)
+        })
+        for record in records {
+            guard let path = record.path, let (inode, size) = Self.inode(path),
+                record.claim(path).act(.trash) == .remove
+            else { continue }
+            let used = record.lastUsed ?? record.finished ?? record.created
+            if record.barrels.isEmpty {
+                single.append(Unit(used: used, files: [record], inodes: [inode: size]))
+            }
+            for barrel in record.barrels {
+                var unit = units.removeValue(forKey: ExactText(barrel)) ?? Unit(barrel: barrel, used: used)
+                unit.used = max(unit.used, used)
+                unit.files.append(record)
+                unit.inodes[inode] = size
+                units[ExactText(barrel)] = unit
+            }
+        }
+        try addSets(to: &units)
+        let all = Array(units.values) + single
+        var users: [Inode: Int] = [:]
+        var result = TrimmedFiles()
+        for unit in all {
+            for (inode, size) in unit.inodes {
+                users[inode, default: 0] += 1
+                if users[inode] == 1 { result.usedBytes += size }
+            }
+        }
+        // What would not be enough stays.
+        var shortage = room.shortage?.bytes ?? 0
+        let device = room.shortage?.device
+        let isFree = { (unit: Unit) in unit.barrel.map { !open.contains(ExactText($0)) } ?? true }
+        if let device, all.reduce(0, { $0 + (isFree($1) ? $1.bytes(on: device) : 0) }) < shortage { shortage = 0 }
+        var gone: Set<ExactText> = []
+        var isTrimmed = false
+        for unit in all.sorted(by: precedes) {
+            let size = unit.bytes
+            let helps = device.map { unit.bytes(on: $0) > 0 } ?? false
+            guard
+                result.usedBytes > room.limit || shortage > 0 && helps
+                    || isTrimmed && result.usedBytes - size >= room.limit - room.slack && room.slack > 0
+            else { continue }
+            guard isFree(unit) else {
+                result.inUse.append(unit.barrel ?? "")
+                continue
+            }
+            let freed = result.freedBytes
+            guard try delete(unit, &gone, &result) else { continue }
+            isTrimmed = true
+            if helps { shortage -= result.freedBytes - freed }
+            for (inode, size) in unit.inodes {
+                users[inode, default: 1] -= 1
+                if users[inode] == 0 { result.usedBytes -= size }
+            }
+        }
+        return result
+    }
+
+    private func precedes(_ one: Unit, _ other: Unit) -> Bool {
+        switch order {
+        case .lastUsed: one.used < other.used
+        case .size: one.bytes > other.bytes
+        }
+    }
+
+    /// Adds the published sets, also those of barrels without members.
+    private func addSets(to units: inout [ExactText: Unit]) throws {
+        for file in try FileIO.names(in: workPath.setsFolder) where file.hasSuffix(".set") {
+            let path = workPath.setsFolder.path(of: file)
+            var status = stat()
+            guard let bytes = try? FileIO.contents(of: path, limit: 1 << 20), stat(path, &status) == 0,
+                let name = try? StoreJSON.decode(SetRecord.self, from: bytes).barrel,
+                let folder = try? SetRecord(name, in: workPath)?.folder, let mark = SetMark(in: folder)
+            else { continue }
+            let used = Date(timeIntervalSince1970: Double(status.modificationTime) / 1e9)
+            var unit = units.removeValue(forKey: ExactText(name)) ?? Unit(barrel: name, used: used)
+            unit.used = max(unit.used, used)
+            for file in mark.files {
+                if let (inode, size) = Self.inode(folder.path(of: file.name)) { unit.inodes[inode] = size }
+            }
+            units[ExactText(name)] = unit
+        }
+    }
+
+    private func delete(_ unit: Unit, _ gone: inout Set<ExactText>, _ result: inout TrimmedFiles) throws -> Bool {
+        if let barrel = unit.barrel {
+            guard try deleteSet(of: barrel, &result) else {
+                result.inUse.append(barrel)
+                return false
+            }
+            gone.insert(ExactText(barrel))
+            result.barrels.append(barrel)
+        }
+        for record in unit.files where record.barrels.allSatisfy({ gone.contains(ExactText($0)) }) {
+            guard let path = record.path, record.claim(path).act(.trash) == .remove else { continue }
+            if remove(path, &result), unit.barrel == nil { result.files.append(URL(fileURLWithPath: path)) }
+        }
+        return true
+    }
+
+    /// Deletes the published set of a barrel, if there is one. Files of others stay in the folder.
+    ///
+    /// - Returns: false if the set is in use or is being published.
+    private func deleteSet(of barrel: String, _ result: inout TrimmedFiles) throws -> Bool {
+        guard let record = try SetRecord(barrel, in: workPath), let folder = record.folder else { return true }
+        do {
+            return try FileLock.exclusively(workPath.setLockPath(barrel), waiting: 0) {
+                guard let mark = SetMark(in: folder), mark.token == record.token else { return true }
+                let path = folder.path(of: SetMark.fileName)
+                let lock = try FileIO.open(path, O_RDWR)
+                defer { FileIO.close(lock) }
+                if flock(lock, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK { return false }
+                var folders: Set<ExactText> = []
+                for file in mark.files where file.isOurs(folder.path(of: file.name), mayBeTorn: mark.mayBeTorn) {
+                    _ = remove(folder.path(of: file.name), &result)
+                    var inner = file.name.folderPart
+                    while !inner.isEmpty, folders.insert(ExactText(inner)).inserted { inner = inner.folderPart }
+                }
+                // The deepest first. Folders with files of others stay.
+                for inner in folders.map(\.text).sorted(by: { $0.utf8.count > $1.utf8.count }) {
+                    rmdir(folder.path(of: inner))
+                }
+                // The mark goes last: until then another set can be published there, and also where files of others stay.
+                if try FileIO.names(in: folder).count == 1 {
+                    try FileIO.remove(path)
+                    rmdir(folder)
+                }
+                return true
+            }
+        } catch let error as DownloadError where error.code == .workPathBusy {
+            return false
+        }
+    }
+
+    private func remove(_ path: String, _ result: inout TrimmedFiles) -> Bool {
+        var status = stat()
+        guard lstat(path, &status) == 0, unlink(path) == 0 else { return false }
+        if status.st_nlink == 1 { result.freedBytes += Int64(status.st_blocks) * 512 }
+        return true
+    }
+
+    private static func inode(_ path: String) -> (Inode, Int64)? {
+        var status = stat()
+        guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+        return (
+            Inode(device: UInt64(truncatingIfNeeded: status.st_dev), number: UInt64(status.st_ino)),
+            Int64(status.st_blocks) * 512
+        )
+    }
+}
+
+extension PublishedSets {
+    /// Notes that the set of a barrel was used. A barrel without one has no note.
+    ///
+    /// - Parameter time: in nanoseconds since 1970; nil, the default, for now.
+    package static func markUsed(_ barrel: String, in workPath: WorkPath, at time: Int64? = nil) {
+        let path = workPath.setPath(barrel)
+        guard let time else {
+            utimensat(AT_FDCWD, path, nil, 0)
+            return
+        }
+        let used = timespec(tv_sec: Int(time / 1_000_000_000), tv_nsec: Int(time % 1_000_000_000))
+        utimensat(AT_FDCWD, path, [used, used], 0)
+    }
+}

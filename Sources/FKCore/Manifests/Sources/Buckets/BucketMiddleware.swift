@@ -1,0 +1,68 @@
+import FKMiddleware
+import Foundation
+
+/// Sends Google's token, or Azure's shared access signature, with requests for the objects of a bucket. They are added to each request and
+/// never stored.
+package struct BucketMiddleware: RequestMiddleware {
+    /// The name in `fk why`.
+    package let name: String
+    private let store: BucketPlace.Store
+    private let environment: [String: String]
+    /// The origin of the store; nil for Azure's accounts, which have hosts of their own.
+    private let origin: URLOrigin?
+
+    /// The middlewares for the tokens of an environment.
+    package static func all(_ environment: [String: String]) -> [BucketMiddleware] {
+        var all: [BucketMiddleware] = []
+        if BucketToken.field(.gs, environment) != nil {
+            all += [Self("google-token", .gs, environment)].compactMap(\.self)
+        }
+        if BucketToken.signature(environment) != nil {
+            all += [Self("azure-token", .az, environment)].compactMap(\.self)
+        }
+        return all
+    }
+
+    private init?(_ name: String, _ store: BucketPlace.Store, _ environment: [String: String]) {
+        guard let place = try? BucketPlace(parsing: store == .gs ? "gs://bucket" : "az://account/container"),
+            let server = try? BucketServer(place, in: environment)
+        else { return nil }
+        self.name = name
+        self.store = store
+        self.environment = environment
+        let isUsual = store == .az && (environment["AZURE_STORAGE_SERVICE_ENDPOINT"] ?? "").isEmpty
+        origin = isUsual ? nil : URLOrigin(server.base)
+    }
+
+    /// Only tasks of a bucket that the owner has named come to it.
+    package var scope: MiddlewareScope {
+        .matching { [store] in $0.attributes[SourceOrders.tokenAttribute] == store.rawValue }
+    }
+
+    /// `Authorization`.
+    package var secretHeaders: [String] { ["Authorization"] }
+
+    /// Adds the token to a request to the store that has none.
+    package func process(_ request: URLRequest, for task: TaskContext) async throws -> URLRequest {
+        guard let url = request.url?.absoluteString, isStore(url),
+            URLOrigin(url) == URLOrigin(task.originalURL.absoluteString)
+        else { return request }
+        var request = request
+        if let field = BucketToken.field(store, environment) {
+            if request.value(forHTTPHeaderField: field.name) == nil {
+                request.setValue(field.value, forHTTPHeaderField: field.name)
+            }
+        } else if let query = BucketToken.signature(environment), URLParts(url).query?.contains("sig=") != true,
+            let signed = URL(string: url + (url.contains("?") ? "&" : "?") + query)
+        {
+            request.url = signed
+        }
+        return request
+    }
+
+    private func isStore(_ url: String) -> Bool {
+        guard let target = URLOrigin(url) else { return false }
+        if let origin { return target == origin }
+        return target.scheme == "https" && target.host.hasSuffix(".blob.core.windows.net")
+    }
+}

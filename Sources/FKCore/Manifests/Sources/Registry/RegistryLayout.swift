@@ -1,0 +1,149 @@
+import FKMiddleware
+
+/// The names that the files of an artifact get.
+package enum RegistryLayout: String, Sendable, Hashable, CaseIterable {
+    /// Titled files under their titles, as ORAS does; without any title every file, by its digest. Ollama's files by their meaning.
+    case files
+    /// An OCI image layout: `blobs/ALGORITHM/HEX`, `index.json` and `oci-layout`.
+    case oci
+    /// Ollama's folder of models: `blobs/sha256-HEX` and `manifests/REGISTRY/REPO/TAG`.
+    case ollama
+
+    /// A file of the artifact with its name.
+    struct File: Sendable, Hashable {
+        var name: String
+        var entry: RegistryManifest.Descriptor
+        /// True for the manifest itself, which has an address of its own.
+        var isManifest = false
+        /// True for a manifest under the name of its tag: a later one of the tag is another version of the same file.
+        var isTagged = false
+    }
+
+    /// The files of an artifact under their names.
+    ///
+    /// - Parameters:
+    ///   - manifest: the manifest as an entry, with its digest and length.
+    ///   - reference: the name of the artifact, for the folder of Ollama.
+    func files(
+        of image: RegistryManifest.Image, _ manifest: RegistryManifest.Descriptor, _ reference: RegistryReference
+    ) -> [File] {
+        let all = Self.unique((image.config.map { [$0] } ?? []) + image.layers)
+        switch self {
+        case .files where reference.kind == .ollama: return Self.ollamaFiles(image)
+        case .files:
+            let titled = image.layers.filter { $0.title != nil }
+            guard titled.isEmpty else {
+                return titled.map { File(name: ($0.title ?? "") + ($0.isPackedFolder ? ".tar.gz" : ""), entry: $0) }
+            }
+            return all.map { File(name: $0.checksum.hex, entry: $0) }
+        case .oci:
+            return all.map { File(name: Self.path($0), entry: $0) }
+                + [File(name: Self.path(manifest), entry: manifest, isManifest: true)]
+        case .ollama:
+            return all.map { File(name: "blobs/" + $0.digest.replacing(":", with: "-"), entry: $0) } + [
+                File(
+                    name: "manifests/\(reference.registry)/\(reference.repository)/\(reference.tag ?? "latest")",
+                    entry: manifest, isManifest: true, isTagged: true)
+            ]
+        }
+    }
+
+    private static func path(_ entry: RegistryManifest.Descriptor) -> String {
+        "blobs/" + entry.digest.replacing(":", with: "/")
+    }
+
+    /// Each file once: layers are often equal.
+    private static func unique(_ entries: [RegistryManifest.Descriptor]) -> [RegistryManifest.Descriptor] {
+        var known: Set<String> = []
+        return entries.filter { known.insert($0.digest).inserted }
+    }
+
+    /// Ollama's files by the end of their media types. A second one of a kind gets a number.
+    private static func ollamaFiles(_ image: RegistryManifest.Image) -> [File] {
+        let names = [
+            "model": "model.gguf", "projector": "projector.gguf", "adapter": "adapter.gguf", "template": "template.txt",
+            "system": "system.txt", "license": "license.txt", "params": "params.json", "messages": "messages.json",
+        ]
+        var counts: [String: Int] = [:]
+        let entries = image.layers + (image.config.map { [$0] } ?? [])
+        return entries.map { entry in
+            let kind = entry.mediaType.split(separator: ".").last.map(String.init) ?? ""
+            let isConfig = entry == image.config
+            let name = isConfig ? "config.json" : names[kind] ?? entry.digest.replacing(":", with: "-")
+            let count = (counts[name] ?? 0) + 1
+            counts[name] = count
+            guard count > 1 else { return File(name: name, entry: entry) }
+            let dot = name.lastIndex(of: ".") ?? name.endIndex
+            return File(name: "\(name[..<dot])-\(count)\(name[dot...])", entry: entry)
+        }
+    }
+}
+
+/// The manifest of an artifact, as the index of an OCI image layout names it.
+package struct RegistryManifestEntry: Sendable, Hashable {
+    /// The media type.
+    let mediaType: String
+    /// `sha256:HEX`
+    let digest: String
+    /// The length in bytes.
+    let size: Int64
+    /// The tag; nil for an artifact that is named by its digest alone.
+    let tag: String?
+
+    /// The content of the file `oci-layout`.
+    package static let layoutFile = Array("{\"imageLayoutVersion\":\"1.0.0\"}\n".utf8)
+
+    private static let tagKey = "org.opencontainers.image.ref.name"
+
+    /// The content of `index.json` with this manifest: the manifests of an old one stay as they are, unless they have the same tag, or the
+    /// same digest and no tag.
+    ///
+    /// - Parameter old: the content of the present file; nil without one.
+    /// - Returns: nil if the old content is no index.
+    package func index(joining old: [UInt8]?) -> [UInt8]? {
+        var entries: [[UInt8]] = []
+        if let old {
+            guard let kept = Self.entries(of: old) else { return nil }
+            entries = kept.filter { $0.tag == nil ? $0.digest != digest : $0.tag != tag }.map(\.bytes)
+        }
+        var entry = JSONLine()
+        entry.add("mediaType", mediaType)
+        entry.add("digest", digest)
+        entry.add("size", size)
+        if let tag {
+            var annotations = JSONLine()
+            annotations.add(Self.tagKey, tag)
+            entry.add("annotations", object: annotations)
+        }
+        entries.append(entry.closed)
+        return Array(#"{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":["#.utf8)
+            + Array(entries.joined(separator: [UInt8(ascii: ",")])) + Array("]}\n".utf8)
+    }
+
+    /// The manifests of an index, each as it is written.
+    private static func entries(of bytes: [UInt8]) -> [(bytes: [UInt8], digest: String?, tag: String?)]? {
+        var reader = JSONReader(bytes)
+        var found: [(bytes: [UInt8], digest: String?, tag: String?)]?
+        do throws(JSONReader.Fault) {
+            try reader.expect(UInt8(ascii: "{"))
+            repeat {
+                guard try reader.memberName() == "manifests" else {
+                    _ = try reader.scalar()
+                    continue
+                }
+                found = []
+                try reader.expect(UInt8(ascii: "["))
+                if reader.skip(UInt8(ascii: "]")) { continue }
+                repeat {
+                    guard let object = try reader.value().object else { return nil }
+                    let tag = object["annotations"]?.object?[tagKey]?.string
+                    found?.append((Array(bytes[object.start..<reader.index]), object["digest"]?.string, tag))
+                } while reader.skip(UInt8(ascii: ","))
+                try reader.expect(UInt8(ascii: "]"))
+            } while reader.skip(UInt8(ascii: ","))
+            try reader.expect(UInt8(ascii: "}"))
+            try reader.expectEnd()
+        } catch { return nil }
+        return found
+    }
+}

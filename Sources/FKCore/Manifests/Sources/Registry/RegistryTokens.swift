@@ -1,0 +1,244 @@
+import FKEngine
+import FKMiddleware
+import FKTransport
+import Foundation
+
+/// The values of `Authorization` for the repositories of registries. They are in memory only, and are asked for again before they end.
+final class RegistryTokens: Sendable {
+    /// Those of this process.
+    static let shared = RegistryTokens()
+
+    private struct Key: Hashable {
+        var base: String
+        var repository: String
+    }
+
+    private struct State {
+        /// The value of the field; nil for a registry that answers anybody.
+        var known: [Key: (field: String?, ends: ContinuousClock.Instant)] = [:]
+        /// The requests for a token in progress.
+        var flights: [Key: Task<String?, any Error>] = [:]
+    }
+
+    private let state = Locked(State())
+
+    /// The time before its end at which a token counts as ended.
+    private static let margin: Duration = .seconds(10)
+    /// The time for which an answer without an end is kept.
+    private static let usual: Duration = .seconds(3_600)
+
+    init() {}
+
+    /// The value of the field for a repository; nil if none is known, or none is needed.
+    func known(_ base: String, _ repository: String) -> String? {
+        state.withLock { state in
+            guard let known = state.known[Key(base: base, repository: repository)], known.ends > .now else {
+                return nil
+            }
+            return known.field
+        }
+    }
+
+    /// Asks for a new token, as the challenges of an answer want it.
+    ///
+    /// - Returns: the value of the field; nil if the registry wants none.
+    func renew(
+        _ base: String, _ reference: RegistryReference, challenges: [String], _ client: SourceClient
+    ) async throws(DownloadError) -> String? {
+        let key = Key(base: base, repository: reference.repository)
+        return try await single(key) {
+            try await Self.field(base, reference.registry, reference.repository, challenges, client)
+        }
+    }
+
+    /// The value of the field for a request of a task: the known one, or what the registry wants.
+    ///
+    /// - Parameter refused: the value that the registry has refused; nil for none.
+    func field(
+        _ base: String, _ repository: String, refused: String? = nil, in environment: [String: String]
+    ) async throws(DownloadError) -> String? {
+        let key = Key(base: base, repository: repository)
+        let known = state.withLock { state -> String?? in
+            guard let known = state.known[key], known.ends > .now else { return nil }
+            return known.field
+        }
+        if let known, refused == nil || known != refused { return known }
+        return try await single(key) {
+            let transport = try TransportKind.automatic.makeTransport()
+            defer { transport.shutdown() }
+            let registry = String(base[(base.range(of: "://")?.upperBound ?? base.startIndex)...])
+            let client = Self.client(base, registry, repository, environment, transport)
+            var request = SourceRequest("\(base)/v2/")
+            request.statuses = [200, 203, 401, 403, 404]
+            let answer = try await client.get(request)
+            // A registry without a login may want one for this repository.
+            guard answer.head.status == 401 else { return (nil, nil) }
+            return try await Self.field(
+                base, registry == "registry-1.docker.io" ? "docker.io" : registry, repository,
+                answer.head.values(of: "WWW-Authenticate"), client)
+        }
+    }
+
+    /// Forgets a value that the registry has refused.
+    ///
+    /// - Returns: false if another one is known already.
+    func forget(_ base: String, _ repository: String, refused: String?) {
+        let key = Key(base: base, repository: repository)
+        state.withLock { state in if state.known[key]?.field == refused { state.known[key] = nil } }
+    }
+
+    private func single(
+        _ key: Key, _ make: @escaping @Sendable () async throws -> (field: String?, seconds: Int?)
+    ) async throws(DownloadError) -> String? {
+        let flight = state.withLock { state -> Task<String?, any Error> in
+            if let flight = state.flights[key] { return flight }
+            let flight = Task { [self] in
+                defer { self.state.withLock { $0.flights[key] = nil } }
+                let found = try await make()
+                let time = found.seconds.map { max(.seconds($0) - Self.margin, .seconds(1)) } ?? Self.usual
+                self.state.withLock { $0.known[key] = (found.field, .now + time) }
+                return found.field
+            }
+            state.flights[key] = flight
+            return flight
+        }
+        do { return try await flight.value } catch {
+            throw DownloadError(wrapping: error, code: .protocolViolation, message: "The registry gave no token.")
+        }
+    }
+
+    // MARK: Requests
+
+    private static func client(
+        _ base: String, _ registry: String, _ repository: String, _ environment: [String: String],
+        _ transport: any Transport
+    ) -> SourceClient {
+        let reference = SourceReference(scheme: "oci", rest: "\(registry)/\(repository)")
+        let place = SourcePlace(reference, folderName: repository, address: base)
+        return SourceClient(
+            place, SourceChoice(), ConnectionOptions.ofChain ?? TaskOptions(), environment, over: transport)
+    }
+
+    /// Meets the challenges of a registry.
+    private static func field(
+        _ base: String, _ registry: String, _ repository: String, _ challenges: [String], _ client: SourceClient
+    ) async throws(DownloadError) -> (field: String?, seconds: Int?) {
+        let wanted: RegistryLogin
+        do throws(AnswerFault) { wanted = try RegistryLogin(challenges, of: base) } catch {
+            throw DownloadError(.protocolViolation, "\(registry): \(error.reason).", url: base)
+        }
+        let login = try await basic(registry, repository, client.environment)
+        guard let url = wanted.tokenURL(for: repository) else { return (login, nil) }
+        var request = SourceRequest(url)
+        request.usesLogin = false
+        request.headers = [HeaderField("Accept", "application/json")]
+        if let login { request.secrets = [SourceSecret(HeaderField("Authorization", login), for: url)] }
+        let answer: SourceAnswer
+        do throws(DownloadError) { answer = try await client.get(request) } catch {
+            var error = error
+            if error.code == .httpStatus, [400, 401, 403, 404].contains(error.status) {
+                error.message =
+                    login == nil
+                    ? "The registry \(registry) gives no token to everybody for \(repository): log in with docker login, podman "
+                        + "login or skopeo login, or look at the name."
+                    : "The registry \(registry) refuses the saved login for \(repository)."
+                error.remedy = nil
+            }
+            throw error
+        }
+        do throws(AnswerFault) {
+            let token = try RegistryToken(answer.bytes)
+            return ("Bearer \(token.text)", token.seconds)
+        } catch {
+            throw DownloadError(.protocolViolation, "\(registry): \(error.reason).", url: URLMasking.mask(url))
+        }
+    }
+
+    /// The saved login of a registry as Basic authentication sends it; nil without one.
+    private static func basic(
+        _ registry: String, _ repository: String, _ environment: [String: String]
+    ) async throws(DownloadError) -> String? {
+        var entry = DockerLogins(in: environment).entry(for: registry, repository)
+        if case .helper(let name) = entry {
+            var run = ProgramRun(["docker-credential-\(name)", "get"], in: "/")
+            run.input = Array((DockerLogins.helperKey(of: registry) + "\n").utf8)
+            run.timeLimit = .seconds(60)
+            // It may ask the owner's key ring.
+            run.variables = environment.map { (name: $0.key, value: $0.value) }
+            // A helper ends with an error for a registry that it has no login for.
+            do throws(DownloadError) { entry = DockerLogins.login(ofHelper: try await run()) } catch {
+                if error.code == .cancelled { throw error }
+                entry = nil
+            }
+        }
+        guard case .login(let user, let password) = entry else { return nil }
+        return "Basic " + Data("\(user):\(password)".utf8).base64EncodedString()
+    }
+}
+
+/// Sends the token of a registry with requests for its blobs and manifests. It is asked for by each process, is never stored, and does
+/// not follow the redirect to the server of the bytes.
+package struct RegistryMiddleware: RequestMiddleware, RetryMiddleware {
+    /// The name in `fk why`.
+    package let name = "registry-token"
+    private let environment: [String: String]
+
+    /// Creates the middleware.
+    package init(_ environment: [String: String]) { self.environment = environment }
+
+    /// Only tasks of an artifact that the owner has named come to it: a list that names a blob gets no login.
+    package var scope: MiddlewareScope {
+        .matching { ["oci", "ollama"].contains($0.attributes[SourceOrders.tokenAttribute]) }
+    }
+
+    /// `Authorization`.
+    package var secretHeaders: [String] { ["Authorization"] }
+
+    /// Adds the token to a request that has none, and asks for a manifest as it is.
+    package func process(_ request: URLRequest, for task: TaskContext) async throws -> URLRequest {
+        guard let url = request.url?.absoluteString, let path = RegistryPath(url),
+            URLOrigin(url) == URLOrigin(task.originalURL.absoluteString)
+        else { return request }
+        var request = request
+        if path.isManifest, request.value(forHTTPHeaderField: "Accept") == nil {
+            request.setValue(RegistryManifest.accepted, forHTTPHeaderField: "Accept")
+        }
+        guard request.value(forHTTPHeaderField: "Authorization") == nil,
+            let field = try await RegistryTokens.shared.field(path.base, path.repository, in: environment)
+        else { return request }
+        request.setValue(field, forHTTPHeaderField: "Authorization")
+        return request
+    }
+
+    /// Forgets a token that the registry refuses, and tries once more with a new one.
+    package func decide(_ failure: AttemptFailure) async -> RetryDecision {
+        guard failure.error.status == 401, let path = RegistryPath(failure.task.originalURL.absoluteString),
+            failure.previousError?.status != 401 || failure.progress > 0
+        else { return .useRules }
+        RegistryTokens.shared.forget(
+            path.base, path.repository, refused: RegistryTokens.shared.known(path.base, path.repository))
+        return .renewed
+    }
+}
+
+/// The URL of a blob or a manifest of a registry: `/v2/REPO/blobs/DIGEST`.
+struct RegistryPath: Sendable, Hashable {
+    /// The URL of the registry, without a final slash.
+    let base: String
+    let repository: String
+    let isManifest: Bool
+
+    /// Reads a URL; nil for any other one.
+    init?(_ url: String) {
+        let parts = URLParts(url)
+        guard let scheme = parts.scheme, parts.query == nil, parts.path.hasPrefix("/v2/") else { return nil }
+        let path = parts.path.split(separator: "/").map(String.init)
+        guard path.count >= 4, let last = path.last,
+            path[path.count - 2] == "manifests"
+                || path[path.count - 2] == "blobs" && RegistryReference.checksum(last) != nil
+        else { return nil }
+        base = "\(scheme)://\(parts.hostPort)"
+        repository = path[1..<(path.count - 2)].joined(separator: "/")
+        isManifest = path[path.count - 2] == "manifests"
+    }
+}

@@ -1,0 +1,17 @@
+import FKMiddleware
+
+/// The middlewares that give the requests of tasks the tokens of their sources. Each process that runs tasks finds the tokens in its own
+/// environment and files: none is stored.
+package enum SourceMiddlewares {
+    /// Registers those that the environment has something for.
+    package static func register(in chains: MiddlewareChains, _ environment: [String: String]) {
+        for token in HubTokenMiddleware.all(environment) { chains.register(request: token, for: token.scope) }
+        if let release = ReleaseMiddleware(environment) { chains.register(request: release, for: release.scope) }
+        let registry = RegistryMiddleware(environment)
+        chains.register(request: registry, for: registry.scope)
+        if AWSCredentials.variables(environment) == nil {
+            chains.register(request: AWSCredentialMiddleware(environment), for: .matching(\.isSigned))
+        }
+        for bucket in BucketMiddleware.all(environment) { chains.register(request: bucket, for: bucket.scope) }
+    }
+}

@@ -1,0 +1,93 @@
+import FKMiddleware
+import FKTransport
+
+/// The absolute URL of a link of a page (RFC 3986 section 5).
+struct LinkTarget {
+    /// The URL without its fragment, percent-encoded.
+    let url: String
+    /// True if the link has a query.
+    let hasQuery: Bool
+    /// True if the link names a part of the page only.
+    let isFragment: Bool
+
+    /// Resolves a link; nil for other schemes than http and https, and for what is no URL.
+    ///
+    /// - Parameters:
+    ///   - reference: the text of the link.
+    ///   - base: the URL of the page, normalized.
+    init?(_ reference: [UInt8], base: String) {
+        var text = reference[...]
+        isFragment = text.first == UInt8(ascii: "#")
+        if let hash = text.firstIndex(of: UInt8(ascii: "#")) { text = text[..<hash] }
+        let question = text.firstIndex(of: UInt8(ascii: "?"))
+        hasQuery = question != nil
+        let path = text[..<(question ?? text.endIndex)]
+        let query = text[path.endIndex...]
+        let parts = URLParts(base)
+        guard let scheme = parts.scheme else { return nil }
+        let site = "\(scheme)://\(parts.hostPort)"
+        let result: String
+        if let colon = path.firstIndex(of: UInt8(ascii: ":")), Self.isScheme(path[..<colon]) {
+            let own = String(decoding: path[..<colon], as: UTF8.self).lowercased()
+            guard own == "http" || own == "https", path[colon...].dropFirst().starts(with: "//".utf8) else {
+                return nil
+            }
+            result = Self.plain(Self.encoded(text))
+        } else if path.starts(with: "//".utf8) {
+            result = Self.plain("\(scheme):" + Self.encoded(text))
+        } else if path.first == UInt8(ascii: "/") {
+            result = site + Self.withoutDots(Self.encoded(path)) + Self.encoded(query)
+        } else if path.isEmpty {
+            result = site + String(parts.path) + Self.encoded(query)
+        } else {
+            let folder = parts.path[...(parts.path.lastIndex(of: "/") ?? parts.path.startIndex)]
+            result = site + Self.withoutDots(folder + Self.encoded(path)) + Self.encoded(query)
+        }
+        guard let url = try? URLNormalizer.normalize(result) else { return nil }
+        self.url = url
+    }
+
+    private static func isScheme(_ bytes: ArraySlice<UInt8>) -> Bool {
+        guard let first = bytes.first, first.isASCIILetter else { return false }
+        return bytes.allSatisfy { $0.isASCIILetter || $0.isASCIIDigit || "+-.".utf8.contains($0) }
+    }
+
+    /// Percent-encodes the bytes that no URL has, so that the text is ASCII.
+    private static func encoded(_ bytes: ArraySlice<UInt8>) -> String {
+        var result: [UInt8] = []
+        result.reserveCapacity(bytes.count)
+        for byte in bytes {
+            if byte > 0x20, byte < 0x7f, byte != UInt8(ascii: "\\") {
+                result.append(byte)
+            } else {
+                PercentCoding.append(byte, to: &result)
+            }
+        }
+        return String(decoding: result, as: UTF8.self)
+    }
+
+    /// An absolute URL without dot parts in its path.
+    private static func plain(_ url: String) -> String {
+        let parts = URLParts(url)
+        guard let scheme = parts.scheme else { return url }
+        let path = parts.path.isEmpty ? "/" : withoutDots(String(parts.path))
+        return "\(scheme)://\(parts.hostPort)\(path)" + (parts.query.map { "?\($0)" } ?? "")
+    }
+
+    /// Removes `.` and `..` (RFC 3986 section 5.2.4). Encoded ones stay: servers read them in different ways.
+    static func withoutDots(_ path: String) -> String {
+        var parts: [Substring] = []
+        let all = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
+        for (index, part) in all.enumerated() {
+            let isLast = index == all.count - 1
+            switch part {
+            case ".": if isLast { parts.append("") }
+            case "..":
+                _ = parts.popLast()
+                if isLast { parts.append("") }
+            default: parts.append(part)
+            }
+        }
+        return "/" + parts.joined(separator: "/")
+    }
+}

@@ -1,0 +1,126 @@
+import FKMiddleware
+import Foundation
+import Observation
+
+/// All tasks of a downloader for a view: rows, totals and failures, on the main actor.
+///
+/// ```swift
+/// struct Downloads: View {
+///     let model: DownloadsModel
+///     var body: some View {
+///         List(model.rows, id: \.id) { row in Text(row.fileName ?? row.url) }
+///         if !model.failures.isEmpty { Button("Retry all", action: model.retryAll) }
+///     }
+/// }
+/// ```
+///
+/// It follows the tasks until the model is released. Rows change when a task changes its state; a view makes a `TaskModel` for the rows it
+/// shows to follow their bytes. `total` changes at every `Configure.progressInterval`. It works with SwiftUI and with everything else that uses
+/// `Observation`.
+@MainActor
+@Observable
+public final class DownloadsModel {
+    /// The order of `rows`.
+    public enum Order: Sendable, Hashable, CaseIterable {
+        /// As the tasks were added.
+        case added
+        /// By file name, ignoring case, numbers by value.
+        case name
+        /// Running, waiting, suspended, failed, cancelled, complete; within a state as they were added.
+        case state
+    }
+
+    /// The downloader that the model follows.
+    public nonisolated let downloader: Downloader
+    /// The tasks in the order of `order`.
+    public private(set) var rows: [DownloadInfo] = []
+    /// The sum over all tasks; nil until the first one.
+    public private(set) var total: BarrelInfo?
+    /// The failed tasks with their errors, in the order of `rows`.
+    public var failures: [DownloadInfo] { rows.filter { $0.state == .error } }
+    /// The order of `rows`. The default is `.added`.
+    public var order: Order { didSet { if order != oldValue { arrange() } } }
+    /// The error of the last verb of this model; nil if it was accepted.
+    public private(set) var verbError: DownloadError?
+
+    /// The tasks as they were added.
+    @ObservationIgnored private var ids: [TaskID] = []
+    @ObservationIgnored private var infos: [TaskID: DownloadInfo] = [:]
+    @ObservationIgnored private var following: Task<Void, Never>?
+    @ObservationIgnored private var summing: Task<Void, Never>?
+    /// The last verb. The next one waits for it.
+    @ObservationIgnored private var lastVerb: Task<Void, Never>?
+
+    /// Creates a model, which follows the tasks from now on.
+    public init(_ downloader: Downloader, order: Order = .added) {
+        self.downloader = downloader
+        self.order = order
+        summing = Task { [weak self] in
+            for await sum in downloader.progress { self?.total = sum }
+        }
+        following = Task { [weak self] in
+            let news = TaskNews(hasMissed: true)
+            let engine = downloader.engine
+            let number = await engine.observeStates(missed: { news.miss() }) { news.add($0) }
+            news.miss()
+            for await _ in news.arrivals {
+                // Read before the tasks: what changes after this is in the next ones.
+                let changes = news.take()
+                let all = news.takeMiss() ? await downloader.messager.all(.all) : nil
+                guard let self else { break }
+                self.show(changes, all)
+            }
+            await engine.stopObserving(number)
+        }
+    }
+
+    deinit {
+        following?.cancel()
+        summing?.cancel()
+    }
+
+    private func show(_ changes: [DownloadInfo], _ all: [DownloadInfo]?) {
+        if let all {
+            ids = all.map(\.id)
+            infos = Dictionary(all.map { ($0.id, $0) }, uniquingKeysWith: { $1 })
+        }
+        for info in changes where all == nil || infos[info.id].map({ !info.order.isBefore($0.order) }) ?? true {
+            if infos[info.id] == nil, info.state != .unknown { ids.append(info.id) }
+            infos[info.id] = info.state == .unknown ? nil : info
+        }
+        ids.removeAll { infos[$0] == nil }
+        arrange()
+    }
+
+    private func arrange() {
+        let added = ids.compactMap { infos[$0] }
+        switch order {
+        case .added: rows = added
+        case .name:
+            rows = added.sorted {
+                ($0.fileName ?? "").compare($1.fileName ?? "", options: [.caseInsensitive, .numeric])
+                    == .orderedAscending
+            }
+        case .state:
+            let order: [DownloadState] = [.action, .idle, .suspend, .error, .cancel, .complete]
+            let groups = Dictionary(grouping: added, by: \.state)
+            rows = order.flatMap { groups[$0] ?? [] }
+        }
+    }
+
+    // MARK: Verbs
+
+    /// Queues all failed tasks again. It returns at once; `rows` and `verbError` show the result. Verbs take effect in order.
+    public func retryAll() {
+        guard !failures.isEmpty else { return }
+        lastVerb = Task { [weak self, downloader, lastVerb] in
+            await lastVerb?.value
+            do throws(DownloadError) {
+                try await downloader.control.retry(.state(.error))
+                self?.verbError = nil
+            } catch {
+                self?.verbError = error
+            }
+        }
+    }
+}

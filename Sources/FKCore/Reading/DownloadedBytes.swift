@@ -1,0 +1,118 @@
+import FKMiddleware
+import Foundation
+
+/// The bytes of a file in order, as an asynchronous sequence of chunks of at most 256 KiB, while the file arrives.
+///
+/// ```swift
+/// for try await chunk in task.bytes() { handle.write(chunk) }
+/// ```
+///
+/// Iterating does not start the task. While it waits or is suspended, the iteration waits. It ends when the task is complete and its
+/// last byte was read. It never gives bytes of two versions of a file.
+///
+/// Errors (`DownloadError`): that of a failed task, after the bytes that have arrived; `.changedOnServer` or `.incompleteBody` if the file that was
+/// begun cannot be continued; `.checksumMismatch` for the wrong digest of a stream, after its last byte; `.cancelled` if the task or the Swift task
+/// is cancelled, and if the downloader closes. Bytes that were given before an error are a true prefix.
+public struct DownloadedBytes: AsyncSequence, Sendable {
+    /// A chunk, never empty.
+    public typealias Element = Data
+    /// The error of the sequence.
+    public typealias Failure = DownloadError
+
+    private let open: @Sendable () async throws(DownloadError) -> any ByteSource
+    private let start: Int64
+    private let end: Int64?
+
+    init(
+        from start: Int64, to end: Int64? = nil,
+        _ open: @escaping @Sendable () async throws(DownloadError) -> any ByteSource
+    ) {
+        (self.start, self.end, self.open) = (start, end, open)
+    }
+
+    /// Begins to read. Each iteration of a task reads by itself, from the same offset; a stream can be iterated once.
+    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(bytes: self) }
+
+    /// Reads one chunk after the other. Its end, also before the last byte, releases what it holds.
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        fileprivate let bytes: DownloadedBytes
+        private var reader: PartReader?
+        private var isOver = false
+
+        fileprivate init(bytes: DownloadedBytes) { self.bytes = bytes }
+
+        /// The length of the file in bytes; nil while it is not known.
+        package var length: Int64? { reader?.length }
+
+        /// The next chunk; nil at the end.
+        ///
+        /// - Throws: see `DownloadedBytes`.
+        public mutating func next() async throws(DownloadError) -> Data? { try await next(isolation: nil) }
+
+        /// The next chunk; nil at the end.
+        ///
+        /// - Throws: see `DownloadedBytes`.
+        public mutating func next(isolation: isolated (any Actor)?) async throws(DownloadError) -> Data? {
+            if isOver { return nil }
+            do throws(DownloadError) {
+                let reader: PartReader
+                if let known = self.reader {
+                    reader = known
+                } else {
+                    reader = PartReader(try await bytes.open(), from: bytes.start, to: bytes.end)
+                    self.reader = reader
+                }
+                if let data = try await reader.next(isolation: isolation) { return data }
+            } catch {
+                end()
+                throw error
+            }
+            end()
+            return nil
+        }
+
+        private mutating func end() {
+            isOver = true
+            reader = nil
+        }
+    }
+}
+
+extension DownloadTask {
+    /// The bytes of the file from an offset on, in order, while they arrive and afterwards (`DownloadedBytes`).
+    ///
+    /// The position of a reader is a wish: its bytes are fetched first, if the server serves ranges. Of several readers, the one that is
+    /// nearest to its next missing byte comes first. If another process runs the task, its bytes are read as they arrive there, and
+    /// the position is no wish. If a list has given digests of pieces, only pieces that have theirs are read. A digest of the whole
+    /// file is compared before the last chunk is followed by the end: a wrong one throws.
+    ///
+    /// - Parameter offset: the first byte; the default is 0. Behind the end of the file, the iteration throws `.badRange`.
+    public func bytes(from offset: Int64 = 0) -> DownloadedBytes { bytes(from: offset, to: nil) }
+
+    /// - Parameter end: the offset after the last byte; nil for the end of the file.
+    package func bytes(from offset: Int64, to end: Int64?) -> DownloadedBytes {
+        DownloadedBytes(from: Swift.max(0, offset), to: end) { [self] () async throws(DownloadError) in
+            try await source(at: Swift.max(0, offset))
+        }
+    }
+
+    /// Reads bytes from the middle of the file, and waits until they are there. They are fetched first, as for `bytes(from:)`.
+    ///
+    /// - Parameters:
+    ///   - offset: the first byte.
+    ///   - count: the number of bytes, all of which are kept in memory.
+    /// - Returns: the bytes; fewer only at the end of the file.
+    /// - Throws: see `DownloadedBytes`; `.invalidArgument` for a negative number.
+    public func read(at offset: Int64, count: Int) async throws(DownloadError) -> Data {
+        guard offset >= 0, count >= 0 else {
+            throw DownloadError(.invalidArgument, "An offset and a number of bytes are at least 0.")
+        }
+        return try await PartReader(source(at: offset), from: offset).read(exactly: count)
+    }
+
+    private func source(at offset: Int64) async throws(DownloadError) -> any ByteSource {
+        guard await info != nil else { throw DownloadError(.notFound, "There is no task \(id.short).") }
+        guard let engine = downloader.owned else { return StoreSource(downloader.engine.workPath, id) }
+        return EngineSource(engine, id, number: await engine.openReader(id, at: offset))
+    }
+}

@@ -1,0 +1,60 @@
+import FKMiddleware
+import Foundation
+
+/// The work paths of streams, files that nobody keeps. Each process has its own below the usual one, with an engine and its lock.
+/// What a killed process leaves is removed by the next one that opens the work path.
+///
+/// ```text
+/// <root>/streams/<random>/    a work path: engine.lock, tasks, files ...
+///        hosts, limits, middlewares     links to those of <root>
+///        turns                          a symbolic link: requests to a host are counted together
+/// ```
+package enum StreamFolder {
+    /// Makes a work path for streams.
+    ///
+    /// - Parameter open: acquires its lock. No other process removes it before that.
+    /// - Throws: the errors of `open`; `.noSpace` or `.disk` if the folder cannot be made.
+    package static func make<Value>(in workPath: WorkPath, _ open: (WorkPath) throws -> Value) throws -> Value {
+        try FileIO.makeFolder(workPath.turnsFolder)
+        return try FileLock.exclusively(workPath.settingsLockPath) {
+            try FileIO.makeFolder(workPath.streamsFolder)
+            let inner = workPath.streamsFolder + "/" + UUID().uuidString.lowercased()
+            do {
+                try FileIO.makeFolder(inner)
+                // Without them, the streams do without: the outer work path has no such files.
+                for name in ["hosts", "limits", "middlewares"] { link("\(workPath.root)/\(name)", "\(inner)/\(name)") }
+                symlink(workPath.turnsFolder, "\(inner)/turns")
+                return try open(WorkPath(inner))
+            } catch {
+                remove(inner, in: workPath)
+                throw error
+            }
+        }
+    }
+
+    /// Removes a work path whose lock was released.
+    package static func remove(_ inner: WorkPath, in workPath: WorkPath) { remove(inner.root, in: workPath) }
+
+    private static func remove(_ inner: String, in workPath: WorkPath) {
+        try? FileManager.default.removeItem(atPath: inner)
+        // Only an empty folder goes.
+        rmdir(workPath.streamsFolder)
+    }
+
+    /// Removes what killed processes have left. It does nothing while another process makes one.
+    static func sweep(_ workPath: WorkPath) {
+        guard access(workPath.streamsFolder, F_OK) == 0 else { return }
+        try? FileLock.exclusively(workPath.settingsLockPath, waiting: 0) {
+            for name in try FileIO.names(in: workPath.streamsFolder) {
+                let inner = "\(workPath.streamsFolder)/\(name)"
+                if !EngineLock.isHeld(WorkPath(inner)) { remove(inner, in: workPath) }
+            }
+            rmdir(workPath.streamsFolder)
+        }
+    }
+}
+
+extension WorkPath {
+    /// The folder of `StreamFolder`.
+    package var streamsFolder: String { root + "/streams" }
+}

@@ -1,0 +1,342 @@
+import FKCore
+import FKManifests
+import FKMiddleware
+import Foundation
+
+/// `fk barrel sync`: the source of a barrel is read again, and the barrel follows it.
+///
+/// ```text
+/// listing -> comparison -> conditional requests for what may have changed
+///         -> one run: new facts, renewals, new tasks, new versions -> deletion of what is gone
+/// ```
+///
+/// Each step may be the last one of a process that is killed: what is unfinished counts as new in the next listing, and what has no new
+/// version noted is asked for again.
+struct BarrelSyncCommand: Command {
+    let name: String
+    let options: BarrelSyncOptions
+    let context: CommandContext
+
+    static let spec = CommandSpec(
+        path: ["barrel", "sync"], summary: "follow the source of a barrel",
+        discussion: [
+            "Reads the folder, bucket or other source again that 'fk get -r' or 'fk barrel import' has made the barrel of; fetches new "
+                + "and changed files; and prints a line for each: new, changed or gone, and its name. Files that the listing says are "
+                + "unchanged cost no request. Where it says nothing about versions, each file is asked for with a conditional request.",
+            "What is gone from the source stays, unless --delete is given. It deletes only files that fk wrote and nobody has changed; "
+                + "others stay and are named. It deletes nothing if any part of the source could not be listed, or if more than "
+                + "--max-delete would go. Folders stay. Without a terminal, --delete needs --yes.",
+            "Exit status 0: the barrel is in step. 1: a file could not be fetched, a part could not be listed, or nothing was deleted "
+                + "because of --max-delete.",
+        ],
+        operands: [OperandSpec("name", "the barrel", hint: .barrels)], options: BarrelSyncOptions.specs,
+        examples: [
+            .init("fk barrel sync pub", "fetch what is new and changed"),
+            .init("fk barrel sync pub --dry-run", "what it would do"),
+            .init(
+                "fk barrel sync pub --delete --max-delete 100 --yes", "a mirror in cron: at most 100 files are deleted"),
+        ],
+        make: { arguments, context in
+            try BarrelSyncCommand(
+                name: arguments.namedBarrel(), options: BarrelSyncOptions(arguments, context), context: context)
+        })
+
+    func run() async throws -> Int32 {
+        guard var barrel = try BarrelOptions.known(name, global) else {
+            throw DownloadError(.notFound, "There is no barrel \(name).")
+        }
+        if options.deletes, !options.isConfirmed, !options.isDryRun, !Confirmation.isPossible {
+            throw CommandFailure(
+                "--delete without a terminal needs --yes. Nothing was done.", status: ExitStatus.usage)
+        }
+        guard let source = try SourceImport(of: barrel, context) else {
+            throw CommandFailure(
+                "The barrel \(name) has no source: 'fk get -r' and 'fk barrel import' with a source make such barrels.",
+                status: ExitStatus.usage)
+        }
+        let (listed, comparison) = try await compare(source, barrel)
+        var isInStep = comparison.isSure && listed.refused == 0
+        if !comparison.isSure {
+            context.errors.writeLine(
+                "fk: \(Escaping.visible("\(URLMasking.mask(source.source.title)): a part could not be listed, so nothing counts as gone."))"
+            )
+        }
+        if options.isDryRun {
+            comparison.printSums()
+            return isInStep ? ExitStatus.done : ExitStatus.taskFailed
+        }
+        if let facts = listed.manifest?.facts, facts.commit != barrel.commit {
+            let old = barrel
+            if source.isFollowed { barrel.commit = facts.commit } else { try barrel.adopt(facts, of: name) }
+            if old != barrel {
+                _ = try await client.perform(.createBarrel(name: name, options: barrel))
+            }
+        }
+        var plan = SyncPlan()
+        try await ask(comparison, &plan)
+        for file in plan.changed { comparison.print(file) }
+        if plan.failures > 0 { isInStep = false }
+        if try await perform(plan, comparison) != ExitStatus.done { isInStep = false }
+        if try await delete(comparison) != ExitStatus.done { isInStep = false }
+        if !global.json, !global.quiet {
+            context.errors.writeLine(
+                "\(name): \(comparison.number(.new)) new, \(plan.changed.count) changed, "
+                    + "\(comparison.number(.same) + comparison.number(.changed) - plan.changed.count) same, "
+                    + "\(comparison.number(.gone)) gone")
+        }
+        return isInStep ? ExitStatus.done : ExitStatus.taskFailed
+    }
+
+    private var client: EngineClient {
+        EngineClient.reportingSilence(options.run.configure(global), context)
+    }
+
+    private func compare(
+        _ source: SourceImport, _ barrel: BarrelOptions
+    ) async throws -> (ListedTasks, SourceComparison) {
+        let transport = try PacedTransport(options.run.configure(global), options.run.own)
+        defer { transport.shutdown() }
+        let folder = try barrel.directory ?? Paths.absolute(name, from: context.workingDirectory)
+        var settings = ListedTasks.Settings(folder: folder)
+        settings.options = barrel.options ?? TaskOptions()
+        settings.notesSizes = true
+        settings.writesLayout = !options.isDryRun
+        settings.members = try KnownMembers(global.openReader(), barrel: name)
+        let listed = try await source.listed(settings, context, over: transport)
+        let show = options.isDryRun ? SourceComparison.printEach : SourceComparison.printNew
+        return (
+            listed, try SourceComparison(listed, source, barrel: name, folder: folder, context, show: show)
+        )
+    }
+
+    /// Asks the servers of files that may have changed, and decides what is fetched again.
+    private func ask(_ comparison: SourceComparison, _ plan: inout SyncPlan) async throws {
+        var asked: [TaskID: SourceComparison.File] = [:]
+        for file in comparison.files {
+            guard let task = file.task else { continue }
+            if file.result == .changed, plan.takesNewFacts(task, of: file, global) { continue }
+            asked[file.id] = file
+        }
+        guard !asked.isEmpty else { return }
+        TransportLibrary.prepare()
+        let refresher = try FileRefresher(options.run.configure(global), options.run.own)
+        let ids = comparison.files.compactMap { asked[$0.id] == nil ? nil : $0.id }
+        await refresher.refresh(ids) { answer in
+            guard let file = asked.removeValue(forKey: answer.id) else { return }
+            switch answer.result {
+            case .unchanged: plan.note(file)
+            case .changed, .missing: plan.renew(file)
+            case .gone, .failed:
+                plan.failures += 1
+                var reason = "the listing has the file, and the server says that it is gone"
+                if case .failed(let error) = answer.result { reason = error.fullText }
+                context.errors.writeLine("fk: \(Escaping.visible("\(file.name): \(reason)"))")
+            }
+        }
+        refresher.close()
+        for file in asked.values.sorted(by: { $0.name < $1.name }) where file.result == .changed {
+            context.warn("\(file.name) has another version and stays as it is: fk did not write it.")
+        }
+    }
+
+    /// Fetches new and changed files, and notes the versions of the listing.
+    private func perform(_ plan: SyncPlan, _ comparison: SourceComparison) async throws -> Int32 {
+        let places = global.place.places
+        var ids = plan.changed.map(\.id)
+        let added = TaskSpool(folder: try ScratchFolder.base(context))
+        while true {
+            let tasks = try comparison.added.take(atMost: 1_000)
+            if tasks.isEmpty { break }
+            for var task in tasks {
+                task.attributes[SourceVersion.sizeAttribute] = nil
+                // The listing is the last word about the file, and not about how it is fetched.
+                task.words = [.keepsOrders, .isNewVersion]
+                ids.append(places.id(of: task))
+                try added.append(task)
+            }
+        }
+        var requests: [EngineMessage] = []
+        if !plan.changes.isEmpty { requests.append(EngineMessage(.change(plan.changes))) }
+        if !plan.changed.isEmpty { requests.append(EngineMessage(.renew(plan.changed.map { Renewal($0.id) }))) }
+        // A version counts once the renewal is recorded: a kill before that asks again.
+        for (id, version) in plan.versions {
+            requests.append(EngineMessage(.setAttributes(.id(id), [SourceVersion.attribute: version])))
+        }
+        guard !requests.isEmpty || !added.isEmpty else { return ExitStatus.done }
+        guard !ids.isEmpty else {
+            for request in requests { _ = try await client.perform(request) }
+            return ExitStatus.done
+        }
+        var transfer = TransferRun(
+            context: context, options: options.run, goal: .tasks(ids), requests: requests,
+            addition: added.isEmpty ? nil : TaskAddition(added, barrel: name, run: true), barrels: [],
+            continueCommand: global.suggested("fk barrel sync \(ShellWord.quoted(name))"))
+        return try await transfer.run()
+    }
+
+    // MARK: What is gone
+
+    /// Tells what is gone and, with `--delete`, deletes it as far as it is provably ours.
+    private func delete(_ comparison: SourceComparison) async throws -> Int32 {
+        let gone = comparison.files(.gone)
+        guard options.deletes, !gone.isEmpty else {
+            for file in gone { comparison.print(file) }
+            return ExitStatus.done
+        }
+        guard options.limit.allows(gone.count, of: comparison.members) else {
+            for file in gone { comparison.print(file) }
+            context.errors.writeLine(
+                "fk: \(name): \(gone.count) of \(Formatting.count(comparison.members, "file")) are gone from the source, which is more "
+                    + "than --max-delete \(options.limit) allows: nothing was deleted.")
+            return ExitStatus.taskFailed
+        }
+        let reader = try global.openReader()
+        var records: [TaskID: TaskRecord] = [:]
+        for record in reader.records(gone.map(\.id)) { records[record.id] = record }
+        var deleted: [SourceComparison.File] = []
+        for file in gone {
+            guard let record = records[file.id] else { continue }
+            let claim = record.path.map { record.claim($0) } ?? .gone
+            switch claim {
+            // The engine looks again when it deletes.
+            case .ours, .gone: deleted.append(file)
+            case .oursEdited, .foreign:
+                comparison.print(file)
+                let reason = claim == .foreign ? "fk did not write it" : "it was changed after fk wrote it"
+                context.warn("\(file.name) is gone from the source and stays here: \(reason).")
+            }
+        }
+        guard !deleted.isEmpty else { return ExitStatus.done }
+        if !options.isConfirmed {
+            let question =
+                "Delete \(Formatting.count(deleted.count, "file")) that \(deleted.count == 1 ? "is" : "are") gone from the source?"
+            guard try Confirmation(context).ask(question) else {
+                for file in deleted { comparison.print(file) }
+                throw CommandFailure("Nothing was deleted.", status: ExitStatus.taskFailed)
+            }
+        }
+        let (reply, problems) = try await client.perform(.chosen(deleted.map { VerbChoice(id: $0.id, verb: .trash) }))
+        Answers(context).warn(problems)
+        if case .failed(let error) = reply { throw error }
+        for file in deleted {
+            let isThere = records[file.id]?.path.map { FileNames.exists($0) } ?? false
+            comparison.print(file, as: isThere ? "gone" : "deleted")
+        }
+        return ExitStatus.done
+    }
+}
+
+/// What a synchronization does to known tasks.
+struct SyncPlan {
+    /// The files that are fetched again.
+    private(set) var changed: [SourceComparison.File] = []
+    /// Their new sizes and digests.
+    private(set) var changes: [TaskChange] = []
+    /// The versions that the listing says, of files that are fetched again or are the same.
+    private(set) var versions: [(id: TaskID, version: String)] = []
+    /// The number of files that could not be asked for.
+    var failures = 0
+
+    /// Takes the size and the digests of the listing where they differ: the file is fetched again without a question.
+    ///
+    /// - Returns: false if the listing says nothing else about the bytes.
+    mutating func takesNewFacts(
+        _ task: TaskDescription, of file: SourceComparison.File, _ global: GlobalOptions
+    ) -> Bool {
+        guard let record = try? StoreReader(global.place).record(file.id) else { return false }
+        var options = record.task.options
+        let asked = task.options
+        let isOther =
+            asked.checksum != nil && asked.checksum != options.checksum
+            || asked.size != nil && asked.size != options.size
+            || asked.entityTag != options.entityTag
+        guard isOther else { return false }
+        (options.checksum, options.size, options.pieces) = (asked.checksum, asked.size, asked.pieces)
+        options.entityTag = asked.entityTag
+        options.list = asked.list
+        var change = TaskChange(file.id)
+        change.options = options
+        changes.append(change)
+        renew(file)
+        return true
+    }
+
+    /// Fetches a file again.
+    mutating func renew(_ file: SourceComparison.File) {
+        var file = file
+        file.result = .changed
+        changed.append(file)
+        note(file)
+    }
+
+    /// Notes the version of the listing.
+    mutating func note(_ file: SourceComparison.File) {
+        guard let text = file.task?.attributes[SourceVersion.attribute] else { return }
+        versions.append((file.id, text))
+    }
+}
+
+/// The options of `fk barrel sync`.
+struct BarrelSyncOptions: Sendable {
+    /// The most files that are deleted.
+    enum Limit: Sendable, Hashable, CustomStringConvertible {
+        case files(Int)
+        case percent(Int)
+
+        /// `N` or `P%`; nil for any other text.
+        init?(_ text: String) {
+            let isPercent = text.hasSuffix("%")
+            guard let number = Int(isPercent ? String(text.dropLast()) : text), number >= 0, !isPercent || number <= 100
+            else { return nil }
+            self = isPercent ? .percent(number) : .files(number)
+        }
+
+        var description: String {
+            switch self {
+            case .files(let count): "\(count)"
+            case .percent(let percent): "\(percent)%"
+            }
+        }
+
+        /// True if so many of all members may be deleted.
+        func allows(_ count: Int, of members: Int) -> Bool {
+            switch self {
+            case .files(let most): count <= most
+            case .percent(let most): count * 100 <= members * most
+            }
+        }
+    }
+
+    var run: RunOptions
+    let isDryRun: Bool
+    let deletes: Bool
+    let limit: Limit
+    let isConfirmed: Bool
+
+    static let specs: [OptionSpec] =
+        [
+            .flag("dry-run", nil, "print new, changed, same and gone files with their sizes, and change nothing"),
+            .flag(
+                "delete", nil,
+                "delete files that are gone from the source, if fk wrote them and nobody has changed them"),
+            .value(
+                "max-delete", nil, "N|P%",
+                "delete nothing if more than N files, or P percent of them, are gone (default: 50%)"),
+            .flag("yes", "y", "do not ask for confirmation"),
+        ] + RunOptions.specs.filter { $0.long != "detach" }
+
+    init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
+        run = try RunOptions(arguments, context)
+        isDryRun = arguments.has("dry-run")
+        deletes = arguments.has("delete")
+        isConfirmed = arguments.has("yes")
+        let text = arguments["max-delete"] ?? "50%"
+        guard let limit = Limit(text) else {
+            throw arguments.error("--max-delete: give a number of files, or a percentage such as 50%.")
+        }
+        self.limit = limit
+        for option in ["max-delete", "yes"] where arguments.has(option) && !deletes {
+            throw arguments.error("--\(option) is about deletion: give --delete.")
+        }
+    }
+}

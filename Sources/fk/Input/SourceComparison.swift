@@ -1,0 +1,237 @@
+import FKCore
+import FKManifests
+import FKMiddleware
+import Foundation
+
+/// A listing of a source beside the barrel that was made of it.
+///
+/// | the listing | the barrel | result |
+/// | --- | --- | --- |
+/// | has the file | has no task of it, or an unfinished one | new |
+/// | has another version, size or digest | has it finished | changed |
+/// | says the same version | has it finished | same |
+/// | says no version | has it finished | uncertain: its server is asked |
+/// | has no such file, and is whole | has a task that came from the source, and that the words choose | gone |
+/// | has no such file | has any other task | not mentioned |
+///
+/// A file is the same by its task or, where its URL has changed, by its place.
+struct SourceComparison {
+    /// What a file is.
+    enum Result: String, Sendable, CaseIterable {
+        /// The names of the table.
+        case new, changed, same, gone
+    }
+
+    /// A file of the listing or of the barrel.
+    struct File: Sendable {
+        var result: Result
+        /// The path below the folder.
+        var name: String
+        var url: String
+        /// The size in the listing, or of the finished file; nil if unknown.
+        var size: Int64?
+        var id: TaskID
+        /// The description that the listing gives, of a changed or uncertain file; nil for any other.
+        var task: TaskDescription?
+        /// True if the listing says no version, so that only the server knows.
+        var isUncertain = false
+    }
+
+    /// New, changed, uncertain and gone files. New ones of a barrel that is not there yet are only shown, and same ones too: a listing
+    /// may be long.
+    private(set) var files: [File] = []
+    /// The number of files and their bytes, by result.
+    private(set) var sums: [Result: (count: Int, bytes: Int64)] = [:]
+    /// The number of members that came from the source, before.
+    private(set) var members = 0
+    /// False if a part of the place could not be listed: nothing is gone then.
+    let isSure: Bool
+    /// The tasks of new files, in order.
+    private(set) var added: TaskSpool
+
+    private let context: CommandContext
+    private let folder: String
+    /// Receives each file once its result is certain.
+    private let show: ((SourceComparison, File) -> Void)?
+    /// True if a new file may be a member whose URL has changed.
+    private var mayBeMoved = false
+
+    /// The tasks that are compared at once.
+    private static let portion = 4_096
+
+    /// Compares. It takes the tasks of the listing.
+    ///
+    /// - Parameters:
+    ///   - source: decides which names are chosen.
+    ///   - barrel: the barrel; nil if there is none yet.
+    ///   - folder: the absolute path of the barrel's folder.
+    ///   - show: receives each file; nil, the default, shows none.
+    init(
+        _ listed: ListedTasks, _ source: SourceImport, barrel: String?, folder: String, _ context: CommandContext,
+        show: ((SourceComparison, File) -> Void)? = nil
+    ) throws {
+        self.context = context
+        self.folder = folder
+        self.show = show
+        isSure = !listed.isIncomplete
+        let scratch = try ScratchFolder.base(context)
+        added = TaskSpool(folder: scratch)
+        let places = context.global.place.places
+        let reader = barrel == nil ? nil : try context.global.openReader()
+        var rest: Set<TaskID> = []
+        if let reader, let barrel { _ = try reader.forEachMember(of: barrel) { id, _ in rest.insert(id) } }
+        mayBeMoved = !rest.isEmpty
+        /// The paths of new files, which a member of another URL may have.
+        var newPaths = ExactMap<Bool>()
+        while true {
+            let tasks = try listed.spool.take(atMost: Self.portion)
+            if tasks.isEmpty { break }
+            let ids = tasks.map { places.id(of: $0) }
+            var records: [TaskID: TaskRecord] = [:]
+            for record in reader?.records(ids.filter(rest.contains)) ?? [] { records[record.id] = record }
+            for (task, id) in zip(tasks, ids) {
+                if rest.remove(id) != nil { members += 1 }
+                guard take(task, records[id], id) == .new else { continue }
+                try added.append(task)
+                if mayBeMoved, records[id] == nil, let path = Self.path(of: task) { newPaths[path] = true }
+            }
+        }
+        guard let reader else { return }
+        let moved = try takeRest(Array(rest), reader, listed, source, newPaths)
+        if !moved.isEmpty {
+            // The member keeps its task: two tasks cannot have one file.
+            added = try added.filtered(folder: scratch) { Self.path(of: $0).map { moved[$0] == nil } ?? true }
+            for file in files where file.result == .new && moved["\(folder)/\(file.name)"] != nil {
+                count(file, -1)
+                sums[.same, default: (0, 0)].count += 1
+            }
+            files.removeAll { $0.result == .new && moved["\(folder)/\($0.name)"] != nil }
+        }
+        if mayBeMoved { for file in files where file.result == .new || file.result == .gone { show?(self, file) } }
+    }
+
+    /// Takes the members that the listing does not have.
+    ///
+    /// - Returns: those whose file has a new address, by their paths.
+    private mutating func takeRest(
+        _ rest: [TaskID], _ reader: StoreReader, _ listed: ListedTasks, _ source: SourceImport,
+        _ newPaths: ExactMap<Bool>
+    ) throws -> ExactMap<TaskID> {
+        var moved = ExactMap<TaskID>()
+        for start in stride(from: 0, to: rest.count, by: Self.portion) {
+            for record in reader.records(rest[start..<min(start + Self.portion, rest.count)])
+            where SourceVersion.isThere(record.task.attributes) {
+                members += 1
+                if let path = record.path ?? Self.path(of: record.task), newPaths[path] != nil {
+                    moved[path] = record.id
+                    continue
+                }
+                let name = name(of: record)
+                guard isSure, source.chooses(name), !listed.leavesOut(name, in: record.task.directory) else { continue }
+                let file = File(
+                    result: .gone, name: name, url: record.task.url, size: record.received, id: record.id)
+                count(file, 1)
+                files.append(file)
+            }
+        }
+        return moved
+    }
+
+    private mutating func count(_ file: File, _ sign: Int) {
+        let sum = sums[file.result] ?? (0, 0)
+        sums[file.result] = (sum.count + sign, sum.bytes + Int64(sign) * (file.size ?? 0))
+    }
+
+    private mutating func take(_ task: TaskDescription, _ record: TaskRecord?, _ id: TaskID) -> Result {
+        let size = task.attributes[SourceVersion.sizeAttribute].flatMap { Int64($0) } ?? task.option(\.size)
+        var file = File(result: .new, name: name(of: task), url: task.url, size: size, id: id)
+        if let record, record.state == .complete, !record.hasLostFile {
+            file.result = .same
+            file.size = size ?? record.received
+            let isOtherFact =
+                Self.isOther(task.option(\.checksum), record.task.option(\.checksum))
+                || Self.isOther(task.option(\.size), record.task.option(\.size))
+            let listed = SourceVersion(in: task.attributes)
+            let known = SourceVersion(in: record.task.attributes)
+            if isOtherFact || listed != nil && known != nil && listed != known {
+                file.result = .changed
+                file.task = task
+            } else if listed == nil || known == nil {
+                file.isUncertain = true
+                file.task = task
+            }
+        }
+        count(file, 1)
+        if file.result == .changed || file.isUncertain || file.result == .new && mayBeMoved { files.append(file) }
+        if file.result != .new || !mayBeMoved { show?(self, file) }
+        return file.result
+    }
+
+    private static func isOther<Value: Equatable>(_ listed: Value?, _ known: Value?) -> Bool {
+        listed != nil && known != nil && listed != known
+    }
+
+    /// The files with a result.
+    func files(_ result: Result) -> [File] { files.filter { $0.result == result } }
+
+    private func name(of task: TaskDescription) -> String { Self.path(of: task).map(below) ?? Self.name(of: task) }
+
+    private func name(of record: TaskRecord) -> String { record.path.map(below) ?? name(of: record.task) }
+
+    private static func name(of task: TaskDescription) -> String {
+        task.fileName ?? FileNameRules.name(url: task.url, head: nil)
+    }
+
+    private static func path(of task: TaskDescription) -> String? { task.directory.map { "\($0)/\(name(of: task))" } }
+
+    private func below(_ path: String) -> String {
+        for root in [folder, EntryFolders.resolved(folder)] where Paths.isBelow(path, root) {
+            return String(path.utf8.dropFirst(root.utf8.count + 1)) ?? path
+        }
+        return path
+    }
+
+    // MARK: Output
+
+    /// Prints the line of sums of `--dry-run`.
+    func printSums() {
+        if !context.global.json { context.output.writeLine(summary) }
+    }
+
+    /// Prints the line of `--dry-run`: `new|changed|same|gone SIZE NAME`. A size is in bytes, and `-` if it is unknown.
+    static func printEach(_ comparison: SourceComparison, _ file: File) {
+        if comparison.context.global.quiet, file.result == .same { return }
+        comparison.print(file, hasSize: true)
+    }
+
+    /// Prints the line of a new file.
+    static func printNew(_ comparison: SourceComparison, _ file: File) {
+        if file.result == .new { comparison.print(file) }
+    }
+
+    /// Prints the line of one file.
+    func print(_ file: File, as word: String? = nil, hasSize: Bool = false) {
+        let word = word ?? file.result.rawValue
+        guard !context.global.json else {
+            return JSONOutput(context.output).line(
+                .members(
+                    [
+                        "name": .string(file.name), "result": .string(word), "size": JSON(file.size),
+                        "url": .string(URLMasking.mask(file.url)),
+                    ], omittingNull: true))
+        }
+        let size = hasSize ? " \(file.size.map(String.init) ?? "-")" : ""
+        context.output.writeLine(Escaping.visible("\(word)\(size) \(file.name)"))
+    }
+
+    /// `3 new (1.2 GiB), 1 changed, 7 same, 0 gone`
+    private var summary: String {
+        Result.allCases.map { result in
+            let sum = sums[result] ?? (0, 0)
+            return "\(sum.count) \(result.rawValue)" + (sum.bytes > 0 ? " (\(Formatting.bytes(sum.bytes)))" : "")
+        }.joined(separator: ", ")
+    }
+
+    /// The number of files with a result.
+    func number(_ result: Result) -> Int { sums[result]?.count ?? 0 }
+}

@@ -1,0 +1,37 @@
+import Dispatch
+import TestSupport
+import Testing
+
+@testable import FKEngine
+@testable import FKStore
+
+@Suite("Files that are read, changed and replaced", .timeLimit(.minutes(10)))
+struct SettingsLockTests {
+    @Test("many change the policies of hosts at once: none is lost")
+    func hosts() throws {
+        let folder = try TemporaryFolder()
+        let workPath = WorkPath(folder.file("work"))
+        try workPath.open(create: true)
+        DispatchQueue.concurrentPerform(iterations: 24) { number in
+            do {
+                try HostPolicyFile.change(in: workPath) { $0.append(HostPolicy("h\(number).example", connections: 1)) }
+            } catch {
+                Issue.record(error)
+            }
+        }
+        #expect(try HostPolicyFile.read(in: workPath).count == 24)
+    }
+
+    @Test("a lock that another process does not release: the error says so, and nothing was done")
+    func held() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("settings.lock").path
+        try FileLock.exclusively(path) {
+            let error = #expect(throws: DownloadError.self) {
+                try FileLock.exclusively(path, waiting: 0.01) { Issue.record("it ran") }
+            }
+            #expect(error?.code == .workPathBusy && error?.message.contains(path) == true)
+        }
+        #expect(try FileLock.exclusively(path, waiting: 0) { 7 } == 7)
+    }
+}

@@ -1,0 +1,467 @@
+import TestSupport
+import Testing
+
+@testable import fk
+
+/// Buckets, registries, releases and programs as sources, end to end.
+@Suite("Buckets, registries, releases, programs", .timeLimit(.minutes(10))) struct SourceAdapterTests {
+    /// All files below a folder with their bytes.
+    private func tree(_ folder: String) -> [String: [UInt8]] {
+        var files: [String: [UInt8]] = [:]
+        for name in FileManager.default.enumerator(atPath: folder)?.allObjects as? [String] ?? [] {
+            var isFolder: ObjCBool = false
+            _ = FileManager.default.fileExists(atPath: "\(folder)/\(name)", isDirectory: &isFolder)
+            if !isFolder.boolValue {
+                files[name] = FileManager.default.contents(atPath: "\(folder)/\(name)").map(Array.init)
+            }
+        }
+        return files
+    }
+
+    private func stored(_ sandbox: Sandbox) -> [UInt8] { tree(sandbox.workPath).values.reduce(into: []) { $0 += $1 } }
+
+    // MARK: Buckets
+
+    /// A bucket on a server, which wants signed requests.
+    private final class Bucket: Sendable {
+        let server: FaultServer
+        let objects = Locked<[String: [UInt8]]>([:])
+        private let knowsConditions: Bool
+
+        init(isOpen: Bool = false, knowsConditions: Bool = true) throws {
+            server = try FaultServer()
+            self.knowsConditions = knowsConditions
+            server.routeOthers { [weak self] request in
+                guard let self, request.path.hasPrefix("/bucket/") else { return .status(404) }
+                let isSigned = request["Authorization"]?.hasPrefix("AWS4-HMAC-SHA256 Credential=AKID/") == true
+                guard isOpen || isSigned else {
+                    return .status(
+                        403,
+                        body: Array("<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>".utf8))
+                }
+                return answer(request)
+            }
+        }
+
+        static func tag(_ bytes: [UInt8]) -> String { "\"\(bytes.count)-\(bytes.first ?? 0)\"" }
+
+        private func answer(_ request: FaultRequest) -> FaultResponse {
+            let key = String(request.path.dropFirst("/bucket/".count))
+            guard key.isEmpty else {
+                guard let bytes = objects.withLock({ $0[key] }) else { return .status(404) }
+                let tag = Self.tag(bytes)
+                if knowsConditions, let wanted = request["If-Match"], wanted != tag { return .status(412) }
+                return .ranged(bytes, for: request, etag: tag)
+            }
+            let prefix =
+                request.query.split(separator: "&").first { $0.hasPrefix("prefix=") }?.dropFirst(7).replacing(
+                    "%2F", with: "/") ?? ""
+            let entries = objects.withLock { $0 }.filter { $0.key.hasPrefix(prefix) }.sorted { $0.key < $1.key }
+            let text = entries.map {
+                "<Contents><Key>\($0.key)</Key><Size>\($0.value.count)</Size><ETag>\(Self.tag($0.value))</ETag></Contents>"
+            }
+            return .ok(Array("<ListBucketResult>\(text.joined())</ListBucketResult>".utf8))
+        }
+
+        var environment: [String: String] {
+            [
+                "AWS_ENDPOINT_URL": server.base, "AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "verysecretkey",
+                "HOME": "/nonexistent",
+            ]
+        }
+    }
+
+    @Test("a bucket: every request is signed, no key is stored, and the same command again asks only for the listing")
+    func bucket() async throws {
+        let bucket = try Bucket()
+        let files = ["d/a.bin": Bytes.pattern(count: 3_000_000), "d/sub/b.txt": Array("b".utf8), "other": [1]]
+        bucket.objects.withLock { $0 = files }
+        let sandbox = try Sandbox(environment: bucket.environment)
+        try await sandbox.done("get", "-r", "s3://bucket/d", "-d", "out")
+        #expect(tree("\(sandbox.files)/out") == ["a.bin": files["d/a.bin"] ?? [], "sub/b.txt": Array("b".utf8)])
+        #expect(bucket.server.requests.allSatisfy { $0["Authorization"] != nil })
+        #expect(!String(decoding: stored(sandbox), as: UTF8.self).contains("verysecret"))
+        let count = bucket.server.requests.count
+        try await sandbox.done("get", "-r", "s3://bucket/d", "-d", "out")
+        #expect(bucket.server.requests.count == count + 1)
+        let dry = try await sandbox.done("get", "-r", "s3://bucket/d", "-d", "out", "--dry-run")
+        #expect(dry.output.contains("same 3000000 a.bin") && dry.output.contains("2 same"))
+    }
+
+    @Test(
+        "an object that has changed since the listing is refused, until the barrel is in step again",
+        arguments: [true, false])
+    func pinned(knowsConditions: Bool) async throws {
+        let bucket = try Bucket(knowsConditions: knowsConditions)
+        bucket.objects.withLock { $0 = ["a.bin": [UInt8](repeating: 1, count: 5_000), "b.bin": [2]] }
+        let sandbox = try Sandbox(environment: bucket.environment)
+        try await sandbox.done("barrel", "import", "set", "s3://bucket", "-d", "out")
+        bucket.objects.withLock { $0["a.bin"] = [UInt8](repeating: 9, count: 5_000) }
+        let run = try await sandbox.fk("barrel", "run", "set")
+        #expect(run.status == 1 && run.errors.contains("another entity tag") && run.errors.contains("fk barrel sync"))
+        #expect(!sandbox.exists("out/a.bin") && sandbox.exists("out/b.bin"))
+        try await sandbox.done("barrel", "sync", "set")
+        #expect(try sandbox.bytes("out/a.bin") == [UInt8](repeating: 9, count: 5_000))
+        bucket.objects.withLock { $0["b.bin"] = [3] }
+        let synced = try await sandbox.done("barrel", "sync", "set")
+        #expect(synced.output.contains("changed b.bin"))
+        #expect(try sandbox.bytes("out/b.bin") == [3])
+    }
+
+    @Test("one object; an open bucket without keys; --anonymous") func single() async throws {
+        let bucket = try Bucket(isOpen: true)
+        bucket.objects.withLock { $0 = ["d/k.bin": Bytes.pattern(count: 10_000)] }
+        let sandbox = try Sandbox(environment: bucket.environment)
+        try await sandbox.done("get", "s3://bucket/d/k.bin")
+        #expect(try sandbox.bytes("k.bin") == Bytes.pattern(count: 10_000))
+        #expect(bucket.server.requests.allSatisfy { $0["Authorization"] != nil })
+        let count = bucket.server.requests.count
+        try await sandbox.done("get", "-r", "s3://bucket/d", "-d", "open", "-b", "open", "--anonymous")
+        #expect(bucket.server.requests.dropFirst(count).allSatisfy { $0["Authorization"] == nil })
+        #expect(bucket.server.requests.count == count + 2)
+        let missing = try await sandbox.fk("get", "s3://bucket/d/none")
+        #expect(missing.status == 1 && missing.errors.contains("has no object 'd/none'"))
+        let closed = try Bucket()
+        let other = try Sandbox(environment: ["AWS_ENDPOINT_URL": closed.server.base, "HOME": "/nonexistent"])
+        let refused = try await other.fk("get", "-r", "s3://bucket/")
+        #expect(refused.status == 1 && refused.errors.contains("AWS_PROFILE"))
+    }
+
+    private static let moto = """
+        import sys, boto3
+        from moto.server import ThreadedMotoServer
+        server = ThreadedMotoServer(port=0, verbose=False)
+        server.start()
+        host, port = server.get_host_and_port()
+        s3 = boto3.client("s3", endpoint_url=f"http://127.0.0.1:{port}", region_name="us-east-1", aws_access_key_id="A",
+                          aws_secret_access_key="B")
+        s3.create_bucket(Bucket="many")
+        for i in range(1050): s3.put_object(Bucket="many", Key=f"data/k{i:05}", Body=str(i).encode())
+        s3.create_bucket(Bucket="odd")
+        for key in ["a b", "p+q", "q?x=1", "h#i", "100%", "50%25", "s;c", "ü", "amp&lt<", "d/", "d/sub/f", "../evil", "t\\tx"]:
+            s3.put_object(Bucket="odd", Key=key, Body=b"" if key.endswith("/") else key.encode())
+        print(port, flush=True)
+        sys.stdin.read()
+        """
+
+    @Test(
+        "S3 as moto has it: 1,050 keys over two pages, and odd keys",
+        .enabled("moto is not installed here") { MotoServer.isInstalled })
+    func moto() async throws {
+        let moto = try MotoServer(Self.moto)
+        let sandbox = try Sandbox(environment: [
+            "AWS_ENDPOINT_URL": "http://127.0.0.1:\(moto.port)", "AWS_ACCESS_KEY_ID": "A", "AWS_SECRET_ACCESS_KEY": "B",
+            "HOME": "/nonexistent",
+        ])
+        try await sandbox.done("get", "-r", "s3://many/data", "-d", "many", "-q")
+        let many = tree("\(sandbox.files)/many")
+        #expect(many.count == 1_050 && many["k01049"] == Array("1049".utf8))
+        let odd = try await sandbox.fk("get", "-r", "s3://odd", "-d", "odd", "-q")
+        #expect(odd.status == 1 && odd.errors.contains("'..'"))
+        let names = ["a b", "p+q", "q?x=1", "h#i", "100%", "50%25", "s;c", "ü", "amp&lt<", "d/sub/f", "t\tx"]
+        #expect(tree("\(sandbox.files)/odd") == Dictionary(uniqueKeysWithValues: names.map { ($0, Array($0.utf8)) }))
+    }
+
+    // MARK: Registries
+
+    /// A registry that wants a token, and sends its blobs from another server.
+    private final class Registry: Sendable {
+        let server: FaultServer
+        let storage: FaultServer
+        private let tokens = Locked(0)
+
+        init(_ manifest: String, blobs: [[UInt8]], usesOfToken: Int = .max) throws {
+            server = try FaultServer()
+            storage = try FaultServer()
+            let uses = Locked<[String: Int]>([:])
+            let (base, blobBase) = (server.base, storage.base)
+            server.routeOthers { [tokens] request in
+                if request.path == "/token" {
+                    let number = tokens.withLock { count in
+                        count += 1
+                        return count
+                    }
+                    return .ok(Array("{\"token\":\"regtoken\(number)\",\"expires_in\":300}".utf8))
+                }
+                let token = request["Authorization"] ?? ""
+                let isKnown = token == "Bearer regtoken\(tokens.withLock { $0 })"
+                let isFresh = uses.withLock { uses in
+                    uses[token, default: 0] += 1
+                    return uses[token, default: 0] <= usesOfToken
+                }
+                guard isKnown, isFresh else {
+                    return .status(401, headers: ["WWW-Authenticate": "Bearer realm=\"\(base)/token\",service=\"r\""])
+                }
+                if request.path.contains("/blobs/") {
+                    return .redirect(to: "\(blobBase)\(request.path)?sig=x", status: 307)
+                }
+                return .ok(
+                    Array(manifest.utf8), headers: ["Content-Type": "application/vnd.oci.image.manifest.v1+json"])
+            }
+            for blob in blobs {
+                let digester = Digester(.sha256)
+                blob.withUnsafeBytes { digester.update($0) }
+                storage.route("/v2/o/r/blobs/sha256:\(digester.hex())") { .ranged(blob, for: $0, etag: nil) }
+            }
+        }
+
+        var name: String { String(server.base.dropFirst("http://".count)) }
+
+        static func entry(_ bytes: [UInt8], title: String? = nil) -> String {
+            let digester = Digester(.sha256)
+            bytes.withUnsafeBytes { digester.update($0) }
+            let notes = title.map { ",\"annotations\":{\"org.opencontainers.image.title\":\"\($0)\"}" } ?? ""
+            return
+                "{\"mediaType\":\"application/octet-stream\",\"digest\":\"sha256:\(digester.hex())\",\"size\":\(bytes.count)\(notes)}"
+        }
+    }
+
+    private static let blob = Bytes.pattern(count: 2_000_000)
+
+    private static func manifest() -> String {
+        "{\"schemaVersion\":2,\"mediaType\":\"application/vnd.oci.image.manifest.v1+json\",\"config\":\(Registry.entry([0x7b, 0x7d])),"
+            + "\"layers\":[\(Registry.entry(blob, title: "sub/model.bin"))]}"
+    }
+
+    @Test(
+        "an artifact: its title, a token that ends, blobs on another server without the token", arguments: [Int.max, 1])
+    func artifact(usesOfToken: Int) async throws {
+        let registry = try Registry(Self.manifest(), blobs: [[0x7b, 0x7d], Self.blob], usesOfToken: usesOfToken)
+        let sandbox = try Sandbox(environment: ["HOME": "/nonexistent"])
+        try await sandbox.done("get", "-r", "oci:\(registry.name)/o/r:v1", "-d", "out")
+        #expect(tree("\(sandbox.files)/out") == ["sub/model.bin": Self.blob])
+        #expect(
+            registry.storage.requests.count >= 1 && registry.storage.requests.allSatisfy { $0["Authorization"] == nil })
+        #expect(!String(decoding: stored(sandbox), as: UTF8.self).contains("regtoken"))
+    }
+
+    @Test("a damaged blob is an error, and gets no name") func damaged() async throws {
+        let registry = try Registry(Self.manifest(), blobs: [[0x7b, 0x7d]])
+        let digester = Digester(.sha256)
+        Self.blob.withUnsafeBytes { digester.update($0) }
+        var wrong = Self.blob
+        wrong[1_000_000] ^= 1
+        registry.storage.route("/v2/o/r/blobs/sha256:\(digester.hex())") { [wrong] in .ranged(wrong, for: $0, etag: nil)
+        }
+        let sandbox = try Sandbox(environment: ["HOME": "/nonexistent"])
+        let result = try await sandbox.fk("get", "-r", "oci:\(registry.name)/o/r:v1", "-d", "out", "--retry", "0")
+        #expect(result.status == 1 && !sandbox.exists("out/sub/model.bin"))
+    }
+
+    @Test("--layout oci: blobs, manifest and index; a dry run writes nothing") func layout() async throws {
+        let registry = try Registry(Self.manifest(), blobs: [[0x7b, 0x7d], Self.blob])
+        let sandbox = try Sandbox(environment: ["HOME": "/nonexistent"])
+        let words = ["get", "-r", "oci:\(registry.name)/o/r:v1", "-d", "out", "--layout", "oci"]
+        let dry = try await sandbox.done(words + ["--dry-run"])
+        #expect(dry.output.contains("3 new") && !sandbox.exists("out"))
+        try await sandbox.done(words)
+        let files = tree("\(sandbox.files)/out")
+        #expect(files.count == 5 && files["oci-layout"] == Array("{\"imageLayoutVersion\":\"1.0.0\"}\n".utf8))
+        #expect(
+            String(decoding: files["index.json"] ?? [], as: UTF8.self).contains(
+                "\"org.opencontainers.image.ref.name\":\"v1\""))
+        #expect(files.values.contains(Array(Self.manifest().utf8)) && files.values.contains(Self.blob))
+        let wrong = try await sandbox.fk("get", "-r", "s3://bucket", "--layout", "oci")
+        #expect(wrong.status == 2 && wrong.errors.contains("--layout oci is about an artifact"))
+    }
+
+    @Test(
+        "an image of a real registry for two platforms, as skopeo reads it back",
+        .enabled("docker-registry and skopeo are not installed here") {
+            Program.find("docker-registry") != nil && Program.find("skopeo") != nil && Program.find("python3") != nil
+        })
+    func realRegistry() async throws {
+        let registry = try DockerRegistry()
+        let sandbox = try Sandbox(environment: ["HOME": "/nonexistent"])
+        for platform in ["linux/amd64", "linux/arm64"] {
+            let processor = String(platform.dropFirst(6))
+            try await sandbox.done(
+                "get", "-r", "oci:127.0.0.1:\(registry.port)/team/hello:1", "-d", processor, "-b", processor,
+                "--platform", platform, "--layout",
+                "oci", "-q")
+            let shown = try Program.run("skopeo", ["inspect", "oci:\(sandbox.files)/\(processor):1"])
+            #expect(shown.contains("\"Architecture\": \"\(processor)\""))
+            try Program.run(
+                "skopeo", ["copy", "oci:\(sandbox.files)/\(processor):1", "dir:\(sandbox.files)/copied-\(processor)"])
+        }
+        let other = try await sandbox.fk(
+            "get", "-r", "oci:127.0.0.1:\(registry.port)/team/hello:1", "-d", "x", "-b", "x", "--platform",
+            "linux/s390x")
+        #expect(other.status != 0 && other.errors.contains("linux/amd64, linux/arm64"))
+    }
+
+    // MARK: Releases
+
+    @Test("a release with digests; a private one by its token, which goes to the API alone") func release() async throws
+    {
+        let (api, storage) = (try FaultServer(), try FaultServer())
+        let bytes = Bytes.pattern(count: 50_000)
+        let digester = Digester(.sha256)
+        bytes.withUnsafeBytes { digester.update($0) }
+        let hex = digester.hex()
+        let base = api.base
+        api.routeOthers { request in
+            guard request["Authorization"] == "Bearer releasetoken" else { return .status(404) }
+            switch request.path {
+            case "/repos/o/r": return .ok(Array(#"{"private":true}"#.utf8))
+            case "/repos/o/r/releases/latest":
+                return .ok(
+                    Array(
+                        """
+                        {"tag_name":"v1","prerelease":false,"assets":[{"name":"a.bin","state":"uploaded","size":50000,\
+                        "digest":"sha256:\(hex)","url":"\(base)/repos/o/r/releases/assets/1","browser_download_url":"\(base)/dl/a.bin"}]}
+                        """.utf8))
+            default:
+                return request["Accept"] == "application/octet-stream"
+                    ? .redirect(to: "\(storage.base)/a.bin") : .status(415)
+            }
+        }
+        storage.route("/a.bin") { .ranged(bytes, for: $0, etag: nil) }
+        let sandbox = try Sandbox(environment: ["GITHUB_API_URL": api.base, "GH_TOKEN": "releasetoken"])
+        try await sandbox.done("get", "-r", "gh:o/r")
+        #expect(try sandbox.bytes("r/a.bin") == bytes)
+        #expect(storage.requests.allSatisfy { $0["Authorization"] == nil })
+        #expect(!String(decoding: stored(sandbox), as: UTF8.self).contains("releasetoken"))
+        let without = try Sandbox(environment: ["GITHUB_API_URL": api.base])
+        let refused = try await without.fk("get", "-r", "gh:o/r@v1")
+        #expect(refused.status == 1 && refused.errors.contains("gh:o/r@v1") && refused.errors.contains("GH_TOKEN"))
+    }
+
+    // MARK: Programs
+
+    @Test("fk source: add, list, test, fetch, remove") func program() async throws {
+        let server = try FaultServer()
+        server.route("/a.bin") { .ranged(Array("bytes".utf8), for: $0, etag: nil) }
+        let sandbox = try Sandbox()
+        try FileManager.default.createDirectory(atPath: sandbox.files, withIntermediateDirectories: true)
+        _ = try Program.writeScript(
+            "#!/bin/sh\necho '{\"url\":\"\(server.base)/a.bin\",\"name\":\"x/a.bin\",\"size\":5}'\necho '{\"version\":\"7\"}'\n",
+            to: "\(sandbox.files)/list.sh")
+        #expect(try await sandbox.fk("source", "list").errors.contains("No source programs"))
+        #expect(try await sandbox.done("source", "add", "lab", "./list.sh", "--", "-v").output == "lab added\n")
+        #expect(
+            try await sandbox.done("source", "add", "lab", "./list.sh", "--", "-v").output == "lab is there already\n")
+        let list = try await sandbox.json("source", "list").array
+        #expect(list.map { $0.text("scheme") } == ["lab"] && list[0]["trusted"] as? Bool == true)
+        #expect(list[0]["program"] as? [String] == ["\(sandbox.files)/list.sh", "-v"])
+        let test = try await sandbox.done("source", "test", "lab:run")
+        #expect(test.output == "5 x/a.bin \(server.base)/a.bin\n" && test.errors.contains("1 file, 5 B, version 7"))
+        #expect(server.requests.isEmpty)
+        try await sandbox.done("get", "-r", "lab:run")
+        #expect(try sandbox.bytes("run/x/a.bin") == Array("bytes".utf8))
+        let unknown = try await sandbox.fk("get", "-r", "other:run")
+        #expect(unknown.status == 2 && unknown.errors.contains("lab, ") && unknown.errors.contains("s3"))
+        let taken = try await sandbox.fk("source", "add", "s3", "./list.sh")
+        #expect(taken.status == 2 && taken.errors.contains("has a source already"))
+        #expect(try await sandbox.done("source", "remove", "lab").output == "lab removed\n")
+        #expect(try await sandbox.fk("source", "remove", "lab").status == 4)
+    }
+}
+
+/// A mock of AWS in a process of its own. The script prints the port.
+private final class MotoServer: Sendable {
+    static let isInstalled: Bool = {
+        guard let python = Program.find("python3") else { return false }
+        return (try? ChildProcess([python, "-c", "import moto.server, boto3"]).end()) == 0
+    }()
+
+    let port: Int
+    private let child: ChildProcess
+    private let input: Int32
+
+    init(_ script: String) throws {
+        let python = try #require(Program.find("python3"))
+        let (read, write) = try Self.pipe()
+        let (inputRead, inputWrite) = try Self.pipe()
+        defer { for end in [read, inputRead] { close(end) } }
+        child = try ChildProcess(
+            [python, "-c", script], input: .descriptor(inputRead), output: .descriptor(write), errors: .null)
+        close(write)
+        input = inputWrite
+        var line: [UInt8] = []
+        var byte: UInt8 = 0
+        while Foundation.read(read, &byte, 1) == 1, byte != UInt8(ascii: "\n") { line.append(byte) }
+        port = try #require(Int(String(decoding: line, as: UTF8.self)))
+    }
+
+    private static func pipe() throws -> (Int32, Int32) {
+        var ends: [Int32] = [0, 0]
+        try #require(Foundation.pipe(&ends) == 0)
+        return (ends[0], ends[1])
+    }
+
+    deinit {
+        kill(child.pid, SIGKILL)
+        close(input)
+        child.end()
+    }
+}
+
+/// Docker's registry in a process of its own, with the image `team/hello:1` for two platforms.
+private final class DockerRegistry: Sendable {
+    let port: Int
+    private let child: ChildProcess
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+        let script = """
+            import gzip, hashlib, io, json, os, socket, sys, tarfile
+            root = sys.argv[1]
+            os.makedirs(root + "/blobs/sha256")
+            def put(data):
+                name = hashlib.sha256(data).hexdigest()
+                open(f"{root}/blobs/sha256/{name}", "wb").write(data)
+                return {"digest": "sha256:" + name, "size": len(data)}
+            kind = "application/vnd.oci.image."
+            entries = []
+            for processor in ["amd64", "arm64"]:
+                text = f"hello {processor}\\n".encode() * 50000
+                tar = io.BytesIO()
+                with tarfile.open(fileobj=tar, mode="w") as file:
+                    info = tarfile.TarInfo("hello"); info.size = len(text)
+                    file.addfile(info, io.BytesIO(text))
+                plain = tar.getvalue()
+                layer = put(gzip.compress(plain, mtime=0)) | {"mediaType": kind + "layer.v1.tar+gzip"}
+                config = put(json.dumps({"architecture": processor, "os": "linux", "config": {}, "rootfs": {
+                    "type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(plain).hexdigest()]}}).encode())
+                manifest = put(json.dumps({"schemaVersion": 2, "mediaType": kind + "manifest.v1+json", "layers": [layer],
+                    "config": config | {"mediaType": kind + "config.v1+json"}}).encode())
+                entries.append(manifest | {"mediaType": kind + "manifest.v1+json", "platform": {"architecture": processor, "os": "linux"}})
+            index = put(json.dumps({"schemaVersion": 2, "mediaType": kind + "index.v1+json", "manifests": entries}).encode())
+            index |= {"mediaType": kind + "index.v1+json", "annotations": {"org.opencontainers.image.ref.name": "1"}}
+            open(root + "/oci-layout", "w").write('{"imageLayoutVersion": "1.0.0"}')
+            open(root + "/index.json", "w").write(json.dumps({"schemaVersion": 2, "manifests": [index]}))
+            free = socket.socket(); free.bind(("127.0.0.1", 0)); port = free.getsockname()[1]; free.close()
+            open(root + "/port", "w").write(str(port))
+            """
+        let layout = folder.file("layout").path
+        try Program.run("python3", ["-c", script, layout])
+        port = try #require(Int(String(decoding: try folder.read("layout/port"), as: UTF8.self)))
+        try folder.write(
+            Array(
+                """
+                version: 0.1
+                storage:
+                  filesystem:
+                    rootdirectory: \(folder.file("storage").path)
+                http:
+                  addr: 127.0.0.1:\(port)
+
+                """.utf8), to: "config.yml")
+        let registry = try #require(Program.find("docker-registry"))
+        child = try ChildProcess([registry, "serve", folder.file("config.yml").path])
+        // skopeo tries again until the registry answers.
+        try Program.run(
+            "skopeo",
+            [
+                "copy", "--all", "--dest-tls-verify=false", "--retry-times", "8", "oci:\(layout):1",
+                "docker://127.0.0.1:\(port)/team/hello:1",
+            ])
+    }
+
+    deinit {
+        kill(child.pid, SIGKILL)
+        child.end()
+    }
+}

@@ -1,0 +1,274 @@
+import TestSupport
+import Testing
+
+@testable import fk
+
+/// `fk barrel sync`
+@Suite("Synchronization, end to end", .timeLimit(.minutes(10))) struct SyncCommandTests {
+    /// A folder whose files, versions and faults can be changed.
+    private final class Folder: Sendable {
+        struct State: Sendable {
+            /// The bodies of files by their paths.
+            var files: [String: String]
+            /// True if the listing says a time beside each name, which changes with the body.
+            var hasVersions = true
+            /// The folders that cannot be listed.
+            var failing: Set<String> = []
+        }
+
+        let server: FaultServer
+        let state: Locked<State>
+
+        init(_ files: [String: String]) throws {
+            let server = try FaultServer()
+            let state = Locked(State(files: files))
+            (self.server, self.state) = (server, state)
+            server.routeOthers { request in
+                let state = state.withLock(\.self)
+                let path = String(request.path.dropFirst("/pub/".count))
+                if request.method == "OPTIONS" { return .status(405) }
+                guard request.path.hasSuffix("/") else {
+                    guard let body = state.files[path] else { return .status(404, "Not Found") }
+                    let tag = "\"\(body)\""
+                    if request["If-None-Match"] == tag { return .status(304, headers: ["ETag": "\(tag)"]) }
+                    return .ok(Array(body.utf8), headers: ["ETag": "\(tag)"])
+                }
+                if state.failing.contains(path) { return .status(403, "No") }
+                var rows: [String: String] = [:]
+                for (name, body) in state.files where name.hasPrefix(path) {
+                    let rest = name.dropFirst(path.count)
+                    let isFolder = rest.contains("/")
+                    rows[String(rest.prefix { $0 != "/" }) + (isFolder ? "/" : "")] =
+                        isFolder || !state.hasVersions ? "" : "26-Nov-2026 \(body.utf8.count)-\(body)"
+                }
+                let text = rows.sorted { $0.key < $1.key }.map { "<a href=\"\($0.key)\">\($0.key)</a> \($0.value)\n" }
+                    .joined()
+                return .ok(
+                    Array("<html><title>Index of /pub/</title><pre>\(text)</pre></html>".utf8),
+                    headers: ["Content-Type": "text/html"])
+            }
+        }
+
+        var url: String { server.url("/pub/") }
+        func change(_ body: (inout State) -> Void) { state.withLock { body(&$0) } }
+        /// The requests for files since there were `count`.
+        func asked(since count: Int) -> [String] {
+            server.requests.dropFirst(count).filter { !$0.path.hasSuffix("/") }.map(\.path).sorted()
+        }
+    }
+
+    private static let files = ["a": "1", "b": "2", "c": "3", "d": "4", "s/x": "5", "s/y": "6"]
+
+    /// A sandbox with the folder's files.
+    private func fetched(_ folder: Folder) async throws -> Sandbox {
+        let sandbox = try Sandbox()
+        try await sandbox.done("get", "-r", folder.url)
+        return sandbox
+    }
+
+    private func tree(_ sandbox: Sandbox) throws -> [String: String] {
+        try FolderCommandTests.tree("\(sandbox.files)/pub").mapValues { String(decoding: $0, as: UTF8.self) }
+    }
+
+    @Test("new and changed files are fetched, unchanged ones cost no request")
+    func follows() async throws {
+        let folder = try Folder(Self.files)
+        let sandbox = try await fetched(folder)
+        var count = folder.server.requests.count
+        let same = try await sandbox.done("barrel", "sync", "pub")
+        #expect(same.output == "" && same.errors == "pub: 0 new, 0 changed, 6 same, 0 gone\n")
+        #expect(folder.asked(since: count) == [])
+        folder.change {
+            $0.files["a"] = "changed"
+            $0.files["s/n"] = "new"
+        }
+        let dry = try await sandbox.done("barrel", "sync", "pub", "--dry-run")
+        #expect(
+            dry.output.contains("changed 1 a\n") && dry.output.contains("new - s/n\n")
+                && dry.output.hasSuffix("1 new, 1 changed (1 B), 5 same (5 B), 0 gone\n"), "\(dry.output)")
+        count = folder.server.requests.count
+        let changed = try await sandbox.done("barrel", "sync", "pub", "--print", "none")
+        #expect(changed.output == "new s/n\nchanged a\n")
+        // One conditional request, and the new body.
+        #expect(folder.asked(since: count) == ["/pub/a", "/pub/a", "/pub/s/n"])
+        #expect(try tree(sandbox) == folder.state.withLock(\.files))
+        count = folder.server.requests.count
+        try await sandbox.done("barrel", "sync", "pub")
+        #expect(folder.asked(since: count) == [])
+    }
+
+    @Test("where a listing says no versions, servers are asked with conditions")
+    func conditions() async throws {
+        let folder = try Folder(Self.files)
+        folder.change { $0.hasVersions = false }
+        let sandbox = try await fetched(folder)
+        folder.change { $0.files["a"] = "changed" }
+        let count = folder.server.requests.count
+        let changed = try await sandbox.done("barrel", "sync", "pub", "--print", "none")
+        #expect(changed.output == "changed a\n")
+        #expect(folder.asked(since: count).count == 7)
+        #expect(try tree(sandbox) == folder.state.withLock(\.files))
+    }
+
+    @Test("what is gone stays and is told; --delete takes what is ours and unedited")
+    func deletion() async throws {
+        let folder = try Folder(Self.files)
+        let sandbox = try await fetched(folder)
+        // A file of another origin in the same barrel is none of the source's.
+        folder.server.route("/other") { _ in .ok([9]) }
+        try await sandbox.done("get", folder.server.url("/other"), "-b", "pub", "-d", "pub")
+        folder.change {
+            $0.files["a"] = nil
+            $0.files["s/x"] = nil
+        }
+        try sandbox.put("edited", "pub/a")
+        let told = try await sandbox.done("barrel", "sync", "pub")
+        #expect(told.output.split(separator: "\n").sorted() == ["gone a", "gone s/x"])
+        #expect(try tree(sandbox).count == 7)
+        // Nobody can be asked here.
+        let refused = try await sandbox.fk("barrel", "sync", "pub", "--delete")
+        #expect(refused.status == 2 && refused.errors.contains("--yes") && sandbox.exists("pub/s/x"))
+        let deleted = try await sandbox.done("barrel", "sync", "pub", "--delete", "--yes")
+        #expect(deleted.output.split(separator: "\n").sorted() == ["deleted s/x", "gone a"])
+        #expect(deleted.errors.contains("a is gone from the source and stays here: it was changed after fk wrote it"))
+        #expect(try tree(sandbox).keys.sorted() == ["a", "b", "c", "d", "other", "s/y"])
+        #expect(try sandbox.bytes("pub/a") == Array("edited".utf8))
+    }
+
+    @Test(
+        "more than --max-delete allows: nothing is deleted",
+        arguments: [
+            (3, nil, true), (4, nil, false), (2, "1", false), (2, "2", true), (5, "100%", true), (1, "0", false),
+            (2, "33%", false), (2, "34%", true),
+        ] as [(Int, String?, Bool)])
+    func limit(gone: Int, limit: String?, isAllowed: Bool) async throws {
+        let folder = try Folder(Self.files)
+        let sandbox = try await fetched(folder)
+        folder.change { for name in $0.files.keys.sorted().prefix(gone) { $0.files[name] = nil } }
+        let words = ["barrel", "sync", "pub", "--delete", "--yes"] + (limit.map { ["--max-delete", $0] } ?? [])
+        let result = try await sandbox.fk(words)
+        #expect(result.status == (isAllowed ? 0 : 1), "\(result.errors)")
+        #expect(try tree(sandbox).count == (isAllowed ? 6 - gone : 6))
+        #expect(isAllowed || result.errors.contains("--max-delete"))
+    }
+
+    @Test("where a listing failed, nothing counts as gone and nothing is deleted", arguments: ["", "s/"])
+    func failing(path: String) async throws {
+        let folder = try Folder(Self.files)
+        let sandbox = try await fetched(folder)
+        folder.change {
+            $0.failing = [path]
+            $0.files["a"] = nil
+            $0.files["n"] = "new"
+        }
+        let result = try await sandbox.fk(
+            "barrel", "sync", "pub", "--delete", "--max-delete", "100%", "--yes")
+        #expect(
+            result.status == 1 && !result.output.contains("gone") && !result.output.contains("deleted"),
+            "\(result.output)")
+        #expect(try Set(tree(sandbox).keys).isSuperset(of: Self.files.keys))
+        // What was listed is followed all the same.
+        #expect(sandbox.exists("pub/n") == (path == "s/"))
+    }
+
+    @Test("words of the first command hold: what they leave out is not gone")
+    func words() async throws {
+        let folder = try Folder(Self.files)
+        let sandbox = try await fetched(folder)
+        try await sandbox.done("get", "-r", folder.url, "--exclude", "s/*", "--exclude", "a")
+        folder.change { $0.files["b"] = nil }
+        let result = try await sandbox.done("barrel", "sync", "pub", "--delete", "--yes")
+        #expect(result.output == "deleted b\n")
+        #expect(try tree(sandbox).keys.sorted() == ["a", "c", "d", "s/x", "s/y"])
+    }
+
+    @Test("an emptied folder deletes nothing: it is more than half")
+    func emptied() async throws {
+        let folder = try Folder(Self.files)
+        let sandbox = try await fetched(folder)
+        folder.change { $0.files = [:] }
+        let result = try await sandbox.fk("barrel", "sync", "pub", "--delete", "--yes")
+        #expect(result.status == 1)
+        #expect(try tree(sandbox).count == 6)
+    }
+
+    @Test("a file that fk did not write stays, whatever its server says")
+    func foreign() async throws {
+        let folder = try Folder(["a": "1", "b": "2"])
+        let sandbox = try Sandbox()
+        try FileManager.default.createDirectory(atPath: "\(sandbox.files)/pub", withIntermediateDirectories: true)
+        try sandbox.put("mine", "pub/a")
+        try await sandbox.done("get", "-r", folder.url, "--skip")
+        folder.change { $0.files["a"] = "changed" }
+        let result = try await sandbox.done("barrel", "sync", "pub")
+        #expect(result.errors.contains("a has another version and stays as it is"), "\(result.errors)")
+        folder.change { $0.files["a"] = nil }
+        let gone = try await sandbox.done("barrel", "sync", "pub", "--delete", "--yes")
+        #expect(gone.output == "gone a\n" && gone.errors.contains("fk did not write it"), "\(gone.errors)")
+        #expect(try sandbox.bytes("pub/a") == Array("mine".utf8))
+    }
+
+    @Test("a barrel without a source is refused")
+    func noSource() async throws {
+        let folder = try Folder(Self.files)
+        let sandbox = try Sandbox()
+        try await sandbox.done("get", folder.url + "a", "-b", "x")
+        let result = try await sandbox.fk("barrel", "sync", "x")
+        #expect(result.status == 2 && result.errors.contains("has no source"))
+        #expect(try await sandbox.fk("barrel", "sync", "none").status != 0)
+    }
+
+    @Test("--json has a line for each file")
+    func json() async throws {
+        let folder = try Folder(["a": "1", "b": "2", "c": "3"])
+        let sandbox = try await fetched(folder)
+        folder.change {
+            $0.files["a"] = nil
+            $0.files["n"] = "new"
+        }
+        let result = try await sandbox.done("barrel", "sync", "pub", "--json", "--delete", "--yes")
+        let lines = result.output.split(separator: "\n").filter { $0.contains("\"result\"") }
+        #expect(lines.contains { $0.contains("\"name\":\"n\"") && $0.contains("\"result\":\"new\"") })
+        #expect(lines.contains { $0.contains("\"name\":\"a\"") && $0.contains("\"result\":\"deleted\"") })
+    }
+
+    private static let strace: String? = Program.find("strace").flatMap { strace in
+        (try? FKProgram.wait(for: strace, ["-f", "-o", "/dev/null", "true"]))?.status == 0 ? strace : nil
+    }
+
+    @Test(
+        "killed at a system call of a synchronization with deletion: nothing foreign is gone, and the next one is right",
+        .enabled(if: strace != nil, "strace is not installed or may not trace here"),
+        arguments: ["unlink", "unlinkat", "renameat2", "rename", "pwrite64", "ftruncate"], [1, 2, 3, 5])
+    func killed(call: String, count: Int) async throws {
+        let folder = try Folder(Self.files)
+        let sandbox = try await fetched(folder)
+        folder.change {
+            $0.files["a"] = "changed"
+            $0.files["n"] = "new"
+            for name in ["b", "c", "s/x"] { $0.files[name] = nil }
+        }
+        try sandbox.put("edited", "pub/c")
+        try sandbox.put("foreign", "pub/mine")
+        let words = ["barrel", "sync", "pub", "--delete", "--yes", "--print", "none"]
+        let strace = try #require(Self.strace)
+        let first = try await FKProgram.run(
+            strace,
+            [
+                "-f", "-o", "/dev/null", "-e", "trace=\(call)", "-e", "inject=\(call):signal=KILL:when=\(count)",
+                FKProgram.path,
+            ] + words, environment: ["FK_WORK_PATH": sandbox.workPath], folder: sandbox.files)
+        #expect(first.status == 137 || first.status == 0, "\(first.errors)")
+        let between = try tree(sandbox)
+        #expect(between["c"] == "edited" && between["mine"] == "foreign")
+        for (name, text) in folder.state.withLock(\.files) where name != "a" && name != "n" {
+            #expect(between[name] == text)
+        }
+        #expect(["1", "changed"].contains(between["a"]))
+        try await sandbox.done(words)
+        var expected = folder.state.withLock(\.files)
+        expected["c"] = "edited"
+        expected["mine"] = "foreign"
+        #expect(try tree(sandbox).filter { !$0.key.contains("/.") && !$0.key.hasPrefix(".") } == expected)
+    }
+}
