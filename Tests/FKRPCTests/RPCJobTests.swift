@@ -175,7 +175,7 @@ struct RPCJobTests {
     @Test("without the program, and with private addresses refused, the methods say so") func unable() async throws {
         let bare = try await RPCFixture(isActive: false)
         let call = JSON.members(["source": "https://h/pub/"])
-        #expect(try await bare.call("fk.preview", call)["message"]?.string?.contains("not beside") == true)
+        #expect(try await bare.call("fk.preview", call)["message"]?.string?.contains("does not tell the path") == true)
         let guarded = try await Self.fixture("exit 0") { $0.refusesPrivate = true }
         #expect(try await guarded.call("fk.preview", call)["message"]?.string?.contains("--no-private") == true)
     }

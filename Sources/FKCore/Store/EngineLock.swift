@@ -192,11 +192,8 @@ package final class EngineLock: Sendable {
     package func release() {
         state.withLock { state in
             guard state.descriptor >= 0 else { return }
-            // The content stays and shows the last holder. `holder` asks the kernel whether it still holds. The lock
-            // is released explicitly, because a child between fork and exec has the descriptor as well for an
-            // instant.
-            _ = flock(state.descriptor, LOCK_UN)
-            FileIO.close(state.descriptor)
+            // The content stays and shows the last holder. `holder` asks the kernel whether it still holds.
+            FileLock.release(state.descriptor)
             state.descriptor = -1
         }
     }

@@ -12,6 +12,15 @@ package enum FileLock {
         return fstat(descriptor, &status) == 0 && status.st_nlink == 0
     }
 
+    /// Releases the lock of an open file, if there is one, and closes the file.
+    ///
+    /// Closing alone does not release it at once: a program that another thread is starting has the descriptor as well, between
+    /// fork and exec, and a lock ends with its last descriptor (flock(2)).
+    package static func release(_ descriptor: Int32) {
+        _ = flock(descriptor, LOCK_UN)
+        FileIO.close(descriptor)
+    }
+
     /// Runs `body` while no other process runs one with the same lock file, which is created and stays. Files that are read, changed
     /// and replaced would otherwise lose the change of another process. File systems without locks exclude nobody.
     ///
@@ -21,10 +30,7 @@ package enum FileLock {
         _ path: String, waiting seconds: Double = 10, _ body: () throws -> Value
     ) throws -> Value {
         let descriptor = try FileIO.open(path, O_RDWR | O_CREAT)
-        defer {
-            _ = flock(descriptor, LOCK_UN)
-            FileIO.close(descriptor)
-        }
+        defer { release(descriptor) }
         var rest = seconds
         while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
             let code = errno
@@ -56,11 +62,10 @@ package enum FileLock {
         } catch {
             return (error as? DownloadError)?.isUnanswered == true
         }
-        defer { FileIO.close(descriptor) }
+        defer { release(descriptor) }
         while flock(descriptor, kind | LOCK_NB) != 0 {
             if errno != EINTR { return !unsupported.contains(errno) }
         }
-        _ = flock(descriptor, LOCK_UN)
         return false
     }
 }

@@ -112,7 +112,7 @@ package final class HostTurns: Sendable {
         for name in names {
             let path = "\(workPath.turnsFolder)/\(name)"
             guard let descriptor = try? FileIO.open(path, O_RDWR) else { continue }
-            defer { FileIO.close(descriptor) }
+            defer { FileLock.release(descriptor) }
             var status = stat()
             guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, fstat(descriptor, &status) == 0 else { continue }
             let file = (try? FileIO.contents(of: path, limit: maxSize)).flatMap {
@@ -147,7 +147,7 @@ package final class HostTurns: Sendable {
     private func change(_ host: String, _ body: (inout File, _ now: Int64) -> Int64?) -> Int64? {
         let path = path(host)
         guard var descriptor = try? open(path) else { return nil }
-        defer { FileIO.close(descriptor) }
+        defer { FileLock.release(descriptor) }
         var tries = 5
         while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
             guard errno == EWOULDBLOCK || errno == EINTR else { return nil }
@@ -157,7 +157,7 @@ package final class HostTurns: Sendable {
         }
         if FileLock.isNameless(descriptor) {
             guard let next = try? open(path) else { return nil }
-            FileIO.close(descriptor)
+            FileLock.release(descriptor)
             descriptor = next
             // Another process has it already.
             guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, !FileLock.isNameless(descriptor) else {
@@ -280,5 +280,5 @@ package final class HostConnection: Sendable {
         return nil
     }
 
-    deinit { FileIO.close(descriptor) }
+    deinit { FileLock.release(descriptor) }
 }

@@ -34,4 +34,16 @@ struct SettingsLockTests {
         }
         #expect(try FileLock.exclusively(path, waiting: 0) { 7 } == 7)
     }
+
+    @Test("a released lock is free at once, also while a program that is being started has the descriptor")
+    func released() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("lock").path
+        let descriptor = try FileIO.open(path, O_RDWR | O_CREAT)
+        let copy = dup(descriptor)
+        defer { close(copy) }
+        #expect(flock(descriptor, LOCK_EX | LOCK_NB) == 0 && FileLock.isHeld(path, LOCK_SH))
+        FileLock.release(descriptor)
+        #expect(copy >= 0 && !FileLock.isHeld(path, LOCK_EX))
+    }
 }

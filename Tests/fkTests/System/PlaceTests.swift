@@ -122,7 +122,9 @@ final class PlaceTests: ServedSuite {
             #expect(!path.hasSuffix("-\(getpid())"))
         }
         #expect(throws: (any Error).self) {
-            try ScratchFolder.make("x", CommandContext(environment: ["TMPDIR": "/nowhere"], workingDirectory: "/"))
+            let missing = "\(sandbox.files)/missing"
+            _ = try ScratchFolder.make(
+                "x", CommandContext(environment: ["TMPDIR": missing], workingDirectory: "/"))
         }
     }
 }

@@ -34,7 +34,7 @@ package final class FollowerLock: Sendable {
     }
 
     deinit {
-        FileIO.close(descriptor)
+        FileLock.release(descriptor)
         // The owner may have ended before its last follower.
         ChangeJournal.removeAbandoned(workPath)
     }
@@ -158,7 +158,7 @@ final class ChangeJournal {
         guard access(workPath.changesPath, F_OK) == 0,
             let descriptor = try? FileIO.open(workPath.followersPath, O_RDWR)
         else { return }
-        defer { FileIO.close(descriptor) }
+        defer { FileLock.release(descriptor) }
         // While this lock is held, nobody begins to follow.
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, !EngineLock.isHeld(workPath) else { return }
         _ = try? FileIO.remove(workPath.changesPath)

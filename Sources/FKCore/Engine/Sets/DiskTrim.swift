@@ -208,7 +208,7 @@ package struct DiskTrim {
                 guard let mark = SetMark(in: folder), mark.token == record.token else { return true }
                 let path = folder.path(of: SetMark.fileName)
                 let lock = try FileIO.open(path, O_RDWR)
-                defer { FileIO.close(lock) }
+                defer { FileLock.release(lock) }
                 if flock(lock, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK { return false }
                 var folders: Set<ExactText> = []
                 for file in mark.files where file.isOurs(folder.path(of: file.name), mayBeTorn: mark.mayBeTorn) {

@@ -79,7 +79,7 @@ struct PublishedSet {
             return true
         }
         let lock = try FileIO.open(path.path(of: SetMark.fileName), O_RDWR)
-        defer { FileIO.close(lock) }
+        defer { FileLock.release(lock) }
         if flock(lock, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK { return false }
         let files = Dictionary(mark.files.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         var isEmpty = true

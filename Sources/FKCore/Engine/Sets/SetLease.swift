@@ -30,7 +30,7 @@ package final class SetLease: Sendable {
             // It may have been replaced meanwhile.
             let isPresent = fstat(lock, &held) == 0 && lstat(path, &named) == 0 && held.st_ino == named.st_ino
             guard isLocked, isPresent, let mark = SetMark(in: folder) else {
-                FileIO.close(lock)
+                FileLock.release(lock)
                 if isPresent, !isLocked {
                     throw DownloadError(
                         .notFound, "The published folder \(folder) of the barrel \(barrel) is being removed.")
@@ -46,5 +46,5 @@ package final class SetLease: Sendable {
         }
     }
 
-    deinit { FileIO.close(lock) }
+    deinit { FileLock.release(lock) }
 }
