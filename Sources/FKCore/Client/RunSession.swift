@@ -197,21 +197,24 @@ package actor RunSession {
     /// 50,000 files in one portion the buffer took 70 MB.
     private func perform(with access: SharedEngine) async throws {
         if requests.isEmpty, addition == nil { adopt([]) }
+        // A stop that comes while the last answer is on its way takes nothing away from it.
+        var isCut = false
         while !requests.isEmpty, !isStopped {
             let request = requests.removeFirst()
             following.note(request, in: access.workPath.places)
             var portions = Array((isEngine ? request.portions(of: 1_000) : [request]).reversed())
-            while let portion = portions.popLast(), !isStopped {
+            while !isStopped, let portion = portions.popLast() {
                 // The next portion would fail for the same reason.
                 if await !perform(portion, with: access) { break }
             }
+            isCut = isCut || !portions.isEmpty
         }
         while let addition, !isStopped, let request = try addition.next(isMessage: !isEngine) {
             let message = EngineMessage(request)
             following.note(message, in: access.workPath.places)
             if await !perform(message, with: access) { break }
         }
-        hasHandedOver = !isStopped && !isRefused
+        hasHandedOver = !isRefused && !isCut && requests.isEmpty && addition?.tasks.isEmpty != false
         await hearSettled(access)
         if following.replied(), let engine = access.engine { await runTargets(engine) }
     }
