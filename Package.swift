@@ -8,9 +8,9 @@ let small: [SwiftSetting] =
 
 // What FKCore has besides its inner targets. FKEngine has two of the folders beside these: Engine and Configure.
 let aboveEngine = [
-    "Barrels", "Builder", "Client", "Control", "FKCore.docc", "Handles", "Messager", "Observation", "Programs",
-    "Reading",
-    "DownloadTool.swift", "Downloader.swift", "Exports.swift",
+    "Barrels", "Builder", "Client", "Control", "DownloadTool", "FKCore.docc", "Handles", "Messager", "Observation",
+    "Programs", "Reading",
+    "Downloader.swift", "Exports.swift",
 ]
 
 let package = Package(

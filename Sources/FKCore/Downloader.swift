@@ -204,6 +204,22 @@ public final class Downloader: Sendable {
     /// The current settings.
     public var configure: Configure { get async { await engine.currentConfigure } }
 
+    /// The sums over all tasks of the work path as an asynchronous sequence, finished ones included. Every reader receives the
+    /// first and the last sum; a slow one misses some in between. It continues while tasks are suspended and after all have
+    /// ended, because others may follow. It ends when the downloader closes. The name in the sum is empty.
+    public var progress: some AsyncSequence<BarrelInfo, Never> & Sendable {
+        messager.sequence(.firstAndNewest) { engine, yield, end in try await engine.observeTotal(end: end, yield) }
+    }
+
+    /// Numbers about all tasks of the work path, whichever process runs them. It reads every record from disk.
+    ///
+    /// - Throws: `.disk` with the folder's name if the records cannot be listed; `.laterVersion` or `.corruptInfo` for a rate limit
+    ///   that cannot be read. A single record that cannot be read is left out.
+    public func metrics() async throws(DownloadError) -> DownloadMetrics {
+        let workPath = engine.workPath
+        return try await typed { try DownloadMetrics(StoreReader(workPath), now: Date()) }
+    }
+
     /// Calls `handler` each time the queue drains, that is, when no queued task is left that can run. It replaces
     /// FKDownloader's background completion handler. It runs on the callback queue.
     public func onQueueDrained(_ handler: @escaping @Sendable () -> Void) async {
@@ -264,9 +280,6 @@ public final class Downloader: Sendable {
     /// in use, and the rest follows when they have returned.
     public func close() async {
         await streams.close()
-        await engine.close()
-        let id = engine.identity
-        guard !MiddlewareCall.isInside(id, .chain), !MiddlewareCall.isInside(id, .callback) else { return }
-        await engine.callbacks.drained()
+        await engine.closeAndDrain()
     }
 }

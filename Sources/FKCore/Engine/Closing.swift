@@ -34,7 +34,7 @@ final class Closing {
 
     /// Stops all runs, writes every record and releases the work path.
     func finish(isolation: isolated (any Actor)? = #isolation) async {
-        let runs = reporter.schedule.running.values.compactMap(\.run)
+        let runs = reporter.schedule.running.values.compactMap(\.taskRun)
         for run in runs { run.signalStop(.keepingBytes) }
         runs.forEach { $0.releaseWaiters() }
         for run in runs { await run.ended() }
@@ -74,7 +74,7 @@ final class Closing {
     /// - Returns: false if it is to be called again.
     func isTimeUp() -> Bool {
         if ownership.isClosed { return true }
-        guard reporter.schedule.running.values.contains(where: { $0.run?.isInMiddleware == true }) else { return false }
+        guard reporter.schedule.running.values.contains(where: { $0.taskRun?.isInMiddleware == true }) else { return false }
         releaseCallers()
         return true
     }

@@ -80,7 +80,7 @@ extension Engine {
             let foreground = schedule.running.values.filter { !deliveries.serves($0.record.task.type) }
             deliveries.servesAll(true)
             for entry in foreground {
-                entry.run?.restart("background", "the application enters the background: the system continues")
+                entry.taskRun?.restart("background", "the application enters the background: the system continues")
             }
             startNext()
             let end = clock.now + Self.handOver
@@ -102,7 +102,7 @@ extension Engine {
         let wasActive = schedule.isActive
         schedule.isActive = false
         deliveries?.leaves(true)
-        let runs = schedule.running.values.compactMap(\.run)
+        let runs = schedule.running.values.compactMap(\.taskRun)
         for run in runs { run.signalStop(.keepingBytes) }
         for run in runs { await run.ended() }
         ownership.endOperation()

@@ -2,7 +2,7 @@ import FKMiddleware
 import Foundation
 
 /// Requests and their answers. `TaskControl` performs them; the engine then starts the tasks that may run.
-extension Engine {
+extension Engine: RequestHost {
     /// Performs a request of another component of this process. A closing engine throws `.cancelled` and changes nothing,
     /// since another process may already own the work path.
     ///
@@ -29,9 +29,11 @@ extension Engine {
         }
     }
 
+    package func openChanges() { reporter.openChanges(isAsked: true) }
+
     // MARK: Adding
 
-    func add(
+    package func add(
         _ descriptions: [TaskDescription], _ barrel: String?, run: Bool, _ group: Int32?
     ) async throws -> TaskControl.Addition {
         var addition = try control.beginAddition(descriptions, barrel: barrel, run: run, group: group)
@@ -43,7 +45,7 @@ extension Engine {
         return addition
     }
 
-    func started(_ addition: TaskControl.Addition) throws -> StartedRequest<[EngineReply.Added]> {
+    package func started(_ addition: TaskControl.Addition) throws -> StartedRequest<[AddResult]> {
         if addition.comparisons.isEmpty { return .done(addition.results) }
         // The operation keeps the lock until the comparisons are complete.
         try ownership.beginOperation()
@@ -59,9 +61,8 @@ extension Engine {
 
     /// Applies the chosen verbs.
     ///
-    /// - Parameter forAll: true makes `resume` also queue cancelled and failed tasks (FKDownloader's resumeAll). The
-    ///   default is false.
-    func started(_ choices: [VerbChoice], forAll: Bool = false) throws -> StartedRequest<[VerbResult]> {
+    /// - Parameter forAll: true makes `resume` also queue cancelled and failed tasks (FKDownloader's resumeAll).
+    package func started(_ choices: [VerbChoice], forAll: Bool) throws -> StartedRequest<[VerbResult]> {
         let started = try control.begin(choices, forAll: forAll)
         if started.stops.isEmpty { return .done(started.results) }
         try ownership.beginOperation()

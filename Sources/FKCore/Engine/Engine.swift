@@ -50,10 +50,10 @@ package actor Engine {
     private let destinations: Destinations
     /// The readers of tasks while they are fetched.
     let readers = Readers()
-    let limits: RateLimits
+    package let limits: RateLimits
     private let sync: SyncService
     package let control: TaskControl
-    let programs: RegisteredPrograms
+    package let programs: RegisteredPrograms
     /// Performs requests while the application is suspended; nil without a session.
     nonisolated let deliveries: Deliveries?
     /// The completion handlers of the system.
@@ -127,9 +127,6 @@ package actor Engine {
         problems.during { schedule.use(try HostPolicyFile.read(in: workPath)) }
         notices = WaitNotices(workPath, schedule, ownership)
         closing = Closing(reporter, sync, programs, notices, deliveries, transport, executor)
-        programs.connect { [inbox] name, task, state, error in
-            inbox.perform { $0.control.noteProgram(name, task.id, state, error) }
-        }
         self.programs = programs
         self.ownership = ownership
         self.schedule = schedule
@@ -139,12 +136,27 @@ package actor Engine {
         self.sync = sync
         self.destinations = destinations
         self.control = control
-        inbox.connect(self)
+        inbox.connect(
+            onEvents: { [weak self] in self?.soon { $0.handleEvents() } },
+            onTurn: { [weak self] body in
+                self?.soon { engine in
+                    body()
+                    engine.startNext()
+                }
+            })
+        programs.connect { [weak self] name, task, state, error in
+            self?.soon { $0.control.noteProgram(name, task.id, state, error) }
+        }
         callbacks.connect(inbox.engine)
         if FollowerLock.isHeld(workPath) { reporter.openChanges() } else { reporter.changes.end() }
         guard let deliveries else { return }
         reporter.onState = { [unowned deliveries] in deliveries.apply($0) }
-        deliveries.adopt { [inbox] in inbox.perform { $0.deliveriesChanged() } }
+        deliveries.adopt { [weak self] in self?.soon { $0.deliveriesChanged() } }
+    }
+
+    /// Runs a closure on the engine's thread, soon. Safe from any thread.
+    nonisolated func soon(_ body: @escaping @Sendable (isolated Engine) -> Void) {
+        executor.run { self.assumeIsolated { body($0) } }
     }
 
     /// Starts the 1-second timer and the queue (FKDownloader's `activateQueue`). Further calls have no effect.
@@ -192,7 +204,7 @@ package actor Engine {
         schedule.isPaused = isPaused
         if isPaused {
             for entry in schedule.running.values {
-                entry.run?.restart("pause", "the queue was paused: another attempt begins when it is resumed")
+                entry.taskRun?.restart("pause", "the queue was paused: another attempt begins when it is resumed")
             }
         }
         startNext()
@@ -251,7 +263,7 @@ package actor Engine {
         isStarting = true
         destinations.folders.beginTurn()
         for event in inbox.take() {
-            guard let run = book[event.id]?.run else { continue }
+            guard let run = book[event.id]?.taskRun else { continue }
             run.handle(event)
             perform(run)
         }
@@ -270,7 +282,7 @@ package actor Engine {
         guard schedule.isActive, !ownership.isClosing, !isStarting else { return }
         isStarting = true
         for request in schedule.dueRequests() {
-            guard let run = book[request.id]?.run else { continue }
+            guard let run = book[request.id]?.taskRun else { continue }
             run.transfer?.turnCame(request.lane)
             perform(run)
         }
@@ -327,7 +339,7 @@ package actor Engine {
         }
         if due.tick { tick() }
         if due.report { reporter.report() }
-        if due.growth { for entry in schedule.running.values { entry.run?.measureGrowth() } }
+        if due.growth { for entry in schedule.running.values { entry.taskRun?.measureGrowth() } }
         for id in due.expired { control.expire(id) }
         for id in due.woken { control.wake(id) }
         startNext()
@@ -350,7 +362,7 @@ package actor Engine {
         limits.followClock()
         for host in schedule.hosts.awaited { schedule.yieldLanes(of: host) }
         schedule.descriptors.relax(now: clock.now)
-        for entry in schedule.running.values { entry.run?.tick() }
+        for entry in schedule.running.values { entry.taskRun?.tick() }
         synchronizeDue()
         book.unloadIdle()
         for entry in schedule.running.values where entry.isDirty { book.write(entry) }

@@ -116,12 +116,3 @@ extension Messager {
         try await register(on: queue) { try await engine.observeTotal($0.calling(callback)) }
     }
 }
-
-extension Downloader {
-    /// The sums over all tasks of the work path as an asynchronous sequence, finished ones included. Every reader receives the
-    /// first and the last sum; a slow one misses some in between. It continues while tasks are suspended and after all have
-    /// ended, because others may follow. It ends when the downloader closes. The name in the sum is empty.
-    public var progress: some AsyncSequence<BarrelInfo, Never> & Sendable {
-        messager.sequence(.firstAndNewest) { engine, yield, end in try await engine.observeTotal(end: end, yield) }
-    }
-}

@@ -6,12 +6,10 @@ import Foundation
 actor StreamHost {
     private final class Hosted: Sendable {
         let engine: Engine
-        let downloader: Downloader
 
         init(_ engine: Engine) {
             self.engine = engine
-            downloader = Downloader(engine: engine)
-            downloader.activateQueue()
+            engine.start()
         }
     }
 
@@ -35,29 +33,30 @@ actor StreamHost {
     /// - Parameter runsPrograms: true if the chains do not have the middleware programs of the work path.
     /// - Throws: the errors of `Downloader.stream`.
     func open(
-        _ builder: Builder, window: Int64, start: Int64, end: Int64?, _ configure: Configure, runsPrograms: Bool
+        _ task: TaskDescription, window: Int64, start: Int64, end: Int64?, _ configure: Configure, runsPrograms: Bool
     ) async throws(DownloadError) -> any ByteSource {
         if isClosed { throw DownloadError(.cancelled, "The downloader is closed.") }
-        var builder = builder
-        builder.folder = nil
-        builder.description.fileName = nil
-        if builder.description.hasOptions {
-            builder.description.options.reuse = nil
-            builder.description.options.existing = nil
-            guard builder.description.options.signature == nil else {
+        var task = task
+        task.directory = nil
+        task.fileName = nil
+        if task.hasOptions {
+            task.options.reuse = nil
+            task.options.existing = nil
+            guard task.options.signature == nil else {
                 throw DownloadError(
                     .invalidArgument,
                     "A signature is compared with the whole file: a stream has none. Download the file, and read it then."
                 )
             }
         }
-        let piece = builder.description.hasOptions ? builder.description.options.pieces?.length ?? 0 : 0
+        let piece = task.hasOptions ? task.options.pieces?.length ?? 0 : 0
         let ring = ByteRing(window: max(window, 2 * piece), start: piece > 0 ? start - start % piece : start)
-        let (hosted, id) = try host(builder.description, configure, runsPrograms: runsPrograms)
+        let (hosted, id) = try host(task, configure, runsPrograms: runsPrograms)
         let engine = hosted.engine
         let reader = await engine.openStream(id, ring, end: end)
         do throws(DownloadError) {
-            try await builder.prepare(in: hosted.downloader, queued: true)
+            let added = try await engine.perform(.add(tasks: [task], barrel: nil, run: true))
+            if let error = added[0].error { throw error }
         } catch {
             await engine.closeReader(id, reader)
             await leave(hosted, id)
@@ -100,7 +99,7 @@ actor StreamHost {
     }
 
     private func ended(_ hosted: Hosted, _ id: TaskID) async {
-        _ = try? await hosted.downloader.control.trash(.id(id))
+        _ = try? await hosted.engine.perform(.verb(.trash, .id(id)))
         await leave(hosted, id)
     }
 
@@ -115,7 +114,7 @@ actor StreamHost {
 
     private func release(_ hosted: Hosted) -> Task<Void, Never> {
         let task = Task { [outer] in
-            await hosted.downloader.close()
+            await hosted.engine.closeAndDrain()
             StreamFolder.remove(hosted.engine.workPath, in: outer)
         }
         releases[ObjectIdentifier(hosted)] = task
@@ -130,59 +129,4 @@ actor StreamHost {
         for task in releases.values { await task.value }
         releases = [:]
     }
-}
-
-extension Downloader {
-    /// Streams a file that nobody keeps: it gets no name, its bytes are given in order while they arrive, and nothing of it stays.
-    ///
-    /// ```swift
-    /// for try await chunk in try await downloader.stream(url, checksum: digest) { unpacker.feed(chunk) }
-    /// ```
-    ///
-    /// Lost connections are resumed, and several connections are used as for any file (`Configure.connections`), within a window: at
-    /// most `window` bytes and 64 KiB are on the disk, ahead of the reader. A reader that does not read pauses the server.
-    ///
-    /// A stream is no task of this downloader: it has no slot in the queue, and `Configure.rateLimit` counts for the streams by
-    /// themselves. Request and download middlewares see it; response middlewares do not, because there is no finished file.
-    ///
-    /// - Parameters:
-    ///   - checksum: the digest that the whole file must have; nil, the default, takes the one that the server announces. A wrong
-    ///     one throws `.checksumMismatch` after the last byte.
-    ///   - window: bytes on the disk, at least 1 MiB; the default is 64 MiB.
-    /// - Returns: the bytes, for one iteration. Its end, or the end of the iteration, ends the stream.
-    /// - Throws: `.invalidURL` or `.unsupportedScheme`; `.cancelled` for a closed downloader; `.workPathUnusable`, `.noSpace` or `.disk` if
-    ///   the work path cannot be used. The errors of the file are thrown by the iteration.
-    public func stream(
-        _ url: String, checksum: Checksum? = nil, window: Int64 = DownloadedBytes.defaultWindow
-    ) async throws(DownloadError) -> DownloadedBytes {
-        try await stream(Builder(adding: url, to: nil, named: nil, checksum: checksum), window: window)
-    }
-
-    /// Streams the file that a builder describes; otherwise like `stream(_:checksum:window:)`. Folder, name and existing-file policy of
-    /// the builder do not count.
-    ///
-    /// - Parameter range: the bytes to stream; the default is all of them. An end behind that of the file is the end of the file. A part of
-    ///   the file is not compared with a digest of the whole.
-    /// - Throws: also `.invalidArgument` for a signature, and for a range that is empty or begins below 0.
-    public func stream(
-        _ builder: Builder, range: Range<Int64>? = nil, window: Int64 = DownloadedBytes.defaultWindow
-    ) async throws(DownloadError) -> DownloadedBytes {
-        if let range, range.lowerBound < 0 || range.isEmpty {
-            throw DownloadError(.invalidArgument, "A range begins at 0 at the earliest, and has bytes.")
-        }
-        let end = range.flatMap { $0.upperBound == .max ? nil : $0.upperBound }
-        let start = range?.lowerBound ?? 0
-        let source = try await streams.open(
-            builder, window: window, start: start, end: end, configure, runsPrograms: owned == nil)
-        let unread = Locked<(any ByteSource)?>(source)
-        return DownloadedBytes(from: start, to: end) { () async throws(DownloadError) in
-            if let source = unread.withLock({ $0.take() }) { return source }
-            throw DownloadError(.invalidArgument, "A stream can be read once: begin another one.")
-        }
-    }
-}
-
-extension DownloadedBytes {
-    /// The usual window of a stream: 64 MiB.
-    public static let defaultWindow: Int64 = 64 << 20
 }

@@ -202,7 +202,7 @@ struct AddedAnswers {
     }
 }
 
-extension EngineReply.Added {
+extension AddResult {
     fileprivate var document: JSON {
         .members([
             "error": error?.document ?? .null, "id": .string(id.hex), "new": .bool(isNew),

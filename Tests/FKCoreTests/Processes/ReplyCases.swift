@@ -4,7 +4,7 @@ import FKMiddleware
 
 /// What a reply holds, for `#require`: nil where the reply is of another kind.
 extension EngineReply {
-    var addedTasks: [Added]? { if case .added(let tasks) = self { tasks } else { nil } }
+    var addedTasks: [AddResult]? { if case .added(let tasks) = self { tasks } else { nil } }
     var verbResults: [VerbResult]? { if case .verbs(let results) = self { results } else { nil } }
     var doneNote: String? { if case .done(let note) = self { note } else { nil } }
     var limitsReport: LimitsReport? { if case .limits(let report) = self { report } else { nil } }
@@ -17,7 +17,7 @@ extension Engine {
         await answer(EngineMessage(request, own: own))
     }
 
-    func add(_ tasks: [TaskDescription], barrel: String?, run: Bool) async throws -> [EngineReply.Added] {
+    func add(_ tasks: [TaskDescription], barrel: String?, run: Bool) async throws -> [AddResult] {
         try await perform(.add(tasks: tasks, barrel: barrel, run: run))
     }
 

@@ -112,20 +112,6 @@ extension EngineAccess {
     }
 }
 
-/// The process whose engine runs the tasks of a work path.
-public enum EngineOwner: Sendable, Hashable {
-    /// This downloader runs the tasks. Its middlewares and its settings apply.
-    case thisDownloader
-    /// Another downloader, usually in another process, runs the tasks. Its middlewares and settings apply.
-    ///
-    /// - Parameters:
-    ///   - pid: the process id, for display; 0 if unknown.
-    ///   - host: the host name, for display.
-    case process(pid: Int32, host: String)
-    /// No downloader runs the tasks. Requests are stored, and the next owner runs them.
-    case nobody
-}
-
 /// The part that a downloader takes on its work path.
 public enum DownloaderRole: String, Sendable, Hashable, CaseIterable {
     /// It owns the work path and runs the tasks. A second owner is refused with `.workPathBusy`. The default.

@@ -3,7 +3,7 @@ import FKMiddleware
 /// The answer to an `EngineRequest` in the mailbox.
 package enum EngineReply: Codable, Sendable, Hashable {
     /// The result for each task of `add`, in order.
-    case added([Added])
+    case added([AddResult])
     /// The result for each task that a verb or toggle selected.
     case verbs([VerbResult])
     /// The request is complete; a line for people.
@@ -14,27 +14,6 @@ package enum EngineReply: Codable, Sendable, Hashable {
     case count(Int)
     /// The request failed.
     case failed(DownloadError)
-
-    /// The result of `add` for one task.
-    package struct Added: Codable, Sendable, Hashable {
-        /// The task.
-        package var id: TaskID
-        /// Its state now.
-        package var state: DownloadState
-        /// False if the task existed before.
-        package var isNew: Bool
-        /// True if the task's list has another version of its file than before; nil otherwise.
-        package var isChanged: Bool?
-        /// Set if this task could not be created.
-        package var error: DownloadError?
-        /// Creates a result.
-        package init(id: TaskID, state: DownloadState, isNew: Bool, error: DownloadError? = nil) {
-            self.id = id
-            self.state = state
-            self.isNew = isNew
-            self.error = error
-        }
-    }
 }
 
 extension EngineReply {
@@ -46,7 +25,7 @@ extension EngineReply {
             self = pages.first ?? .verbs([])
             return
         }
-        var added: [Added] = []
+        var added: [AddResult] = []
         var results: [VerbResult] = []
         for page in pages {
             switch (first, page) {

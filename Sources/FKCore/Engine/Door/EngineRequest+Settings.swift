@@ -6,7 +6,7 @@ package struct CreateBarrel: PromptRequest {
     package let name: String
     package var options: BarrelOptions
 
-    package func perform(at engine: isolated Engine, group: Int32?) throws -> String {
+    package func perform(at engine: isolated any RequestHost, group: Int32?) throws -> String {
         try engine.control.createBarrel(name, options: options)
     }
 }
@@ -19,7 +19,7 @@ package struct JoinBarrel: PromptRequest {
 
     private enum CodingKeys: String, CodingKey { case selectors = "_0", barrel }
 
-    package func perform(at engine: isolated Engine, group: Int32?) throws -> Int {
+    package func perform(at engine: isolated any RequestHost, group: Int32?) throws -> Int {
         try engine.control.join(selectors, barrel: barrel)
     }
 }
@@ -30,7 +30,7 @@ package struct LeaveBarrel: PromptRequest {
     let name: String
     let urls: [String]
 
-    package func perform(at engine: isolated Engine, group: Int32?) throws -> String {
+    package func perform(at engine: isolated any RequestHost, group: Int32?) throws -> String {
         try engine.control.remove(urls, fromBarrel: name)
     }
 }
@@ -40,7 +40,7 @@ package struct DeleteBarrel: PromptRequest {
     package static let kind = "deleteBarrel"
     let name: String
 
-    package func perform(at engine: isolated Engine, group: Int32?) throws -> String {
+    package func perform(at engine: isolated any RequestHost, group: Int32?) throws -> String {
         try engine.control.deleteBarrel(name)
     }
 }
@@ -52,7 +52,7 @@ package struct SetLimits: PromptRequest {
     let maxAction: Int?
     let rateLimit: Int64?
 
-    package func perform(at engine: isolated Engine, group: Int32?) throws -> String {
+    package func perform(at engine: isolated any RequestHost, group: Int32?) throws -> String {
         var changed = engine.currentConfigure
         if let maxAction { changed.maxAction = maxAction }
         if let rateLimit { changed.rateLimit = rateLimit == 0 ? nil : rateLimit }
@@ -71,7 +71,7 @@ package struct SetRateLimit: PromptRequest {
     let daily: [DailyWindow]?
     let windows: [DailyWindow]?
 
-    package func perform(at engine: isolated Engine, group: Int32?) throws -> String {
+    package func perform(at engine: isolated any RequestHost, group: Int32?) throws -> String {
         if let windows { return try engine.limits.set(StandingLimit(rate: rate, daily: windows)) }
         return try engine.limits.set(rate, barrel: barrel, daily: daily ?? [])
     }
@@ -81,7 +81,7 @@ package struct SetRateLimit: PromptRequest {
 package struct AskLimits: PromptRequest {
     package static let kind = "limits"
 
-    package func perform(at engine: isolated Engine, group: Int32?) throws -> LimitsReport {
+    package func perform(at engine: isolated any RequestHost, group: Int32?) throws -> LimitsReport {
         try engine.limits.report()
     }
 }
@@ -93,7 +93,7 @@ package struct AddProgram: PromptRequest {
 
     private enum CodingKeys: String, CodingKey { case program = "_0" }
 
-    package func perform(at engine: isolated Engine, group: Int32?) throws -> String {
+    package func perform(at engine: isolated any RequestHost, group: Int32?) throws -> String {
         try engine.programs.add(program)
     }
 }
@@ -103,7 +103,7 @@ package struct RemoveProgram: PromptRequest {
     package static let kind = "removeProgram"
     let name: String
 
-    package func perform(at engine: isolated Engine, group: Int32?) throws -> String {
+    package func perform(at engine: isolated any RequestHost, group: Int32?) throws -> String {
         try engine.programs.remove(named: name)
     }
 }
@@ -112,15 +112,15 @@ package struct RemoveProgram: PromptRequest {
 package struct TrustPrograms: PromptRequest {
     package static let kind = "trustPrograms"
 
-    package func perform(at engine: isolated Engine, group: Int32?) throws -> String { try engine.programs.trust() }
+    package func perform(at engine: isolated any RequestHost, group: Int32?) throws -> String { try engine.programs.trust() }
 }
 
 /// Writes changes of tasks for the follower that asks (`ChangeJournal`).
 package struct FollowChanges: PromptRequest {
     package static let kind = "follow"
 
-    package func perform(at engine: isolated Engine, group: Int32?) -> String {
-        engine.reporter.openChanges(isAsked: true)
+    package func perform(at engine: isolated any RequestHost, group: Int32?) -> String {
+        engine.openChanges()
         return "changes are written"
     }
 }

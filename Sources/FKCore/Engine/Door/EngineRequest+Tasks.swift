@@ -10,8 +10,8 @@ package struct AddTasks: EngineRequest {
     package var run: Bool
 
     package func begin(
-        at engine: isolated Engine, group: Int32?
-    ) async throws -> StartedRequest<[EngineReply.Added]> {
+        at engine: isolated any RequestHost, group: Int32?
+    ) async throws -> StartedRequest<[AddResult]> {
         try engine.started(try await engine.add(tasks, barrel, run: run, group))
     }
 
@@ -23,14 +23,14 @@ package struct AddTasks: EngineRequest {
 /// An `AddTasks` whose tasks are made and queued. It replaces the request in the mailbox while finished files are compared.
 package struct AddedTasks: EngineRequest {
     package static let kind = "added"
-    let results: [EngineReply.Added]
+    let results: [AddResult]
     let comparisons: [DigestCheck]
     /// That of the request.
     let run: Bool
 
     private enum CodingKeys: String, CodingKey { case results = "_0", comparisons, run }
 
-    package func begin(at engine: isolated Engine, group: Int32?) async throws -> StartedRequest<[EngineReply.Added]> {
+    package func begin(at engine: isolated any RequestHost, group: Int32?) async throws -> StartedRequest<[AddResult]> {
         try engine.started(engine.control.resumeAddition(results, comparisons, run: run, group: group))
     }
 }
@@ -43,11 +43,11 @@ package struct VerbRequest: EngineRequest {
 
     private enum CodingKeys: String, CodingKey { case verb = "_0", selector = "_1" }
 
-    package func begin(at engine: isolated Engine, group: Int32?) async throws -> StartedRequest<[VerbResult]> {
+    package func begin(at engine: isolated any RequestHost, group: Int32?) async throws -> StartedRequest<[VerbResult]> {
         try engine.started(engine.control.choose(selector) { _ in verb })
     }
 
-    package func resolved(at engine: isolated Engine) throws -> ChosenVerbs? {
+    package func resolved(at engine: isolated any RequestHost) throws -> ChosenVerbs? {
         guard verb == .trash || verb == .forget else { return nil }
         return ChosenVerbs(choices: try engine.control.choose(selector) { _ in verb })
     }
@@ -60,16 +60,16 @@ package struct ToggleRequest: EngineRequest {
 
     private enum CodingKeys: String, CodingKey { case selector = "_0" }
 
-    package func begin(at engine: isolated Engine, group: Int32?) async throws -> StartedRequest<[VerbResult]> {
+    package func begin(at engine: isolated any RequestHost, group: Int32?) async throws -> StartedRequest<[VerbResult]> {
         try engine.started(choices(at: engine))
     }
 
-    package func resolved(at engine: isolated Engine) throws -> ChosenVerbs? {
+    package func resolved(at engine: isolated any RequestHost) throws -> ChosenVerbs? {
         ChosenVerbs(choices: try choices(at: engine))
     }
 
     /// If no verb applies, `resume` changes nothing and returns the reason.
-    private func choices(at engine: isolated Engine) throws -> [VerbChoice] {
+    private func choices(at engine: isolated any RequestHost) throws -> [VerbChoice] {
         try engine.control.choose(selector) { StateMachine.toggles($0) ?? .resume }
     }
 }
@@ -81,7 +81,7 @@ package struct ChosenVerbs: EngineRequest {
 
     private enum CodingKeys: String, CodingKey { case choices = "_0" }
 
-    package func begin(at engine: isolated Engine, group: Int32?) async throws -> StartedRequest<[VerbResult]> {
+    package func begin(at engine: isolated any RequestHost, group: Int32?) async throws -> StartedRequest<[VerbResult]> {
         try engine.started(choices)
     }
 }
@@ -90,7 +90,7 @@ package struct ChosenVerbs: EngineRequest {
 package struct ResumeAll: EngineRequest {
     package static let kind = "resumeAll"
 
-    package func begin(at engine: isolated Engine, group: Int32?) async throws -> StartedRequest<[VerbResult]> {
+    package func begin(at engine: isolated any RequestHost, group: Int32?) async throws -> StartedRequest<[VerbResult]> {
         try engine.started(engine.control.choose(.all) { _ in .resume }, forAll: true)
     }
 }
@@ -99,11 +99,11 @@ package struct ResumeAll: EngineRequest {
 package protocol PromptRequest: EngineRequest {
     associatedtype Reply
     /// Performs the request.
-    func perform(at engine: isolated Engine, group: Int32?) throws -> Reply
+    func perform(at engine: isolated any RequestHost, group: Int32?) throws -> Reply
 }
 
 extension PromptRequest {
-    package func begin(at engine: isolated Engine, group: Int32?) async throws -> StartedRequest<Reply> {
+    package func begin(at engine: isolated any RequestHost, group: Int32?) async throws -> StartedRequest<Reply> {
         .done(try perform(at: engine, group: group))
     }
 }
@@ -115,7 +115,7 @@ package struct RunTasks: PromptRequest {
 
     private enum CodingKeys: String, CodingKey { case selector = "_0" }
 
-    package func perform(at engine: isolated Engine, group: Int32?) throws -> String {
+    package func perform(at engine: isolated any RequestHost, group: Int32?) throws -> String {
         try engine.control.admit(selector, group: group)
     }
 }
@@ -127,7 +127,7 @@ package struct RenewFiles: PromptRequest {
 
     private enum CodingKeys: String, CodingKey { case renewals = "_0" }
 
-    package func perform(at engine: isolated Engine, group: Int32?) throws -> Int {
+    package func perform(at engine: isolated any RequestHost, group: Int32?) throws -> Int {
         try engine.control.renew(renewals, group: group)
     }
 }
@@ -140,7 +140,7 @@ package struct SetAttributes: PromptRequest {
 
     private enum CodingKeys: String, CodingKey { case selector = "_0", attributes = "_1" }
 
-    package func perform(at engine: isolated Engine, group: Int32?) throws -> Int {
+    package func perform(at engine: isolated any RequestHost, group: Int32?) throws -> Int {
         try engine.book.setAttributes(selector, attributes)
     }
 
@@ -156,7 +156,7 @@ package struct MarkUsed: PromptRequest {
 
     private enum CodingKeys: String, CodingKey { case selector = "_0" }
 
-    package func perform(at engine: isolated Engine, group: Int32?) throws -> Int {
+    package func perform(at engine: isolated any RequestHost, group: Int32?) throws -> Int {
         try engine.book.markUsed(selector)
     }
 
@@ -173,7 +173,7 @@ package struct Relink: PromptRequest {
 
     private enum CodingKeys: String, CodingKey { case id = "_0", to }
 
-    package func perform(at engine: isolated Engine, group: Int32?) throws -> String {
+    package func perform(at engine: isolated any RequestHost, group: Int32?) throws -> String {
         try engine.control.relink(id, to: to)
     }
 }
@@ -185,7 +185,7 @@ package struct ChangeTasks: PromptRequest {
 
     private enum CodingKeys: String, CodingKey { case changes = "_0" }
 
-    package func perform(at engine: isolated Engine, group: Int32?) throws -> String {
+    package func perform(at engine: isolated any RequestHost, group: Int32?) throws -> String {
         try engine.control.change(changes)
     }
 }

@@ -1,7 +1,7 @@
 import FKMiddleware
 
 /// A request to the engine of a work path, with the type of its reply. The engine of this process performs it
-/// (`Engine.perform`). For the engine of another process the same value goes through the mailbox (`EngineMessage`).
+/// (`EngineAccess.perform`). For the engine of another process the same value goes through the mailbox (`EngineMessage`).
 package protocol EngineRequest: Codable, Sendable, Hashable {
     /// The reply. `EngineReply` is its form in the mailbox.
     associatedtype Reply: Sendable
@@ -12,11 +12,11 @@ package protocol EngineRequest: Codable, Sendable, Hashable {
     /// Performs all changes of state.
     ///
     /// - Parameter group: the group of a command with limits for its own tasks; nil for none.
-    func begin(at engine: isolated Engine, group: Int32?) async throws -> StartedRequest<Reply>
+    func begin(at engine: isolated any RequestHost, group: Int32?) async throws -> StartedRequest<Reply>
 
     /// The request that replaces this one in the mailbox before it begins, because a second time would have another effect.
     /// The default is nil: the effect is the same.
-    func resolved(at engine: isolated Engine) throws -> ChosenVerbs?
+    func resolved(at engine: isolated any RequestHost) throws -> ChosenVerbs?
 
     /// The same request, divided into requests that fit into the mailbox. The default is one.
     var messages: [Self] { get }
@@ -31,11 +31,11 @@ package protocol EngineRequest: Codable, Sendable, Hashable {
 }
 
 extension EngineRequest {
-    package func resolved(at engine: isolated Engine) throws -> ChosenVerbs? { nil }
+    package func resolved(at engine: isolated any RequestHost) throws -> ChosenVerbs? { nil }
     package var messages: [Self] { [self] }
 }
 
-extension EngineRequest where Reply == [EngineReply.Added] {
+extension EngineRequest where Reply == [AddResult] {
     package func form(_ reply: Reply, version: Int) -> EngineReply { .added(reply) }
     package func reply(_ form: EngineReply) -> Reply? { if case .added(let list) = form { list } else { nil } }
 }

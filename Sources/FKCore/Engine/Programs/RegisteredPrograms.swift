@@ -2,7 +2,7 @@ import FKMiddleware
 import Foundation
 
 /// The programs of a work path in the chains of its engine. Confined to the engine.
-final class RegisteredPrograms {
+package final class RegisteredPrograms {
     private let workPath: WorkPath
     private let chains: MiddlewareChains
     private let isOn: Bool

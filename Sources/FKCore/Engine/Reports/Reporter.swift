@@ -45,9 +45,9 @@ final class Reporter {
             info.maxAttempts
             ?? max(schedule.configure.retry.maxAttempts + entry.record.attemptsBeforeProgress, entry.record.planCount)
         if let run = entry.run {
-            info.wait = run.transfer?.systemWait ?? info.wait
+            info.wait = run.systemWait ?? info.wait
             info.lastByteAt = run.pace.lastByte
-            info.connections = run.transfer?.lanes.count { $0.index != nil } ?? 0
+            info.connections = run.connections
         }
         return info
     }
@@ -256,7 +256,7 @@ final class Reporter {
     /// Reports an attempt to its listeners.
     ///
     /// - Parameter phase: `.progressed` gets its counts here.
-    func tellAttempt(_ entry: TaskEntry, _ run: TaskRun, _ phase: AttemptInfo.Phase) {
+    func tellAttempt(_ entry: TaskEntry, _ run: any ActiveRun, _ phase: AttemptInfo.Phase) {
         if changes.isOpen { writeAttempt(entry, run, phase) }
         guard !observers.attempts.isEmpty else { return }
         var phase = phase
@@ -290,12 +290,12 @@ final class Reporter {
     }
 
     /// Other processes measure progress themselves.
-    private func writeAttempt(_ entry: TaskEntry, _ run: TaskRun, _ phase: AttemptInfo.Phase) {
+    private func writeAttempt(_ entry: TaskEntry, _ run: any ActiveRun, _ phase: AttemptInfo.Phase) {
         if case .progressed = phase { return }
         changes.append(.attempt(attempt(entry, run, phase), url: entry.record.task.url))
     }
 
-    private func attempt(_ entry: TaskEntry, _ run: TaskRun, _ phase: AttemptInfo.Phase) -> AttemptInfo {
+    private func attempt(_ entry: TaskEntry, _ run: any ActiveRun, _ phase: AttemptInfo.Phase) -> AttemptInfo {
         AttemptInfo(
             id: entry.id, url: run.attempt.shownURL, number: entry.record.attempts, phase: phase, kept: entry.received,
             dropReason: run.attempt.receivedBefore > 0 ? run.attempt.dropReason : nil)

@@ -26,7 +26,7 @@ final class Destinations {
         guard let free = folder.free else { return nil }
         var promised: Int64 = 0
         for other in schedule.running.values where other !== entry {
-            promised += other.run?.transfer?.reservedBytes(on: folder.device) ?? 0
+            promised += other.taskRun?.transfer?.reservedBytes(on: folder.device) ?? 0
         }
         return DiskRoom(free: free, promised: promised, kept: minFree(of: entry))
     }

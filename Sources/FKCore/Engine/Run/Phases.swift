@@ -57,10 +57,7 @@ final class Phases {
     /// Runs a closure on the engine's thread, soon. What follows the end of a run comes after it.
     func later(_ body: @escaping () -> Void) {
         nonisolated(unsafe) let body = body
-        inbox.perform { engine in
-            body()
-            engine.startNext()
-        }
+        inbox.perform { body() }
     }
 
     /// A task is about to be complete. Its file waits to be synced from now on.
@@ -93,7 +90,7 @@ extension Schedule {
     /// Ends further connections to a host that has too many, or for which a task waits. Lanes that are already ending count.
     /// Each file keeps one connection.
     func yieldLanes(of host: String, _ count: Int = 1) {
-        let transfers = running.values.compactMap { $0.run?.transfer }
+        let transfers = running.values.compactMap { $0.taskRun?.transfer }
         var missing = count
         for transfer in transfers { missing -= transfer.endingLanes(of: host) }
         while missing > 0 {

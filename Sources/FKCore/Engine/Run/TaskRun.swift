@@ -12,7 +12,7 @@ import Foundation
 /// It has the identity of the attempt, the changes of the record and the permit of the slot. Everything else belongs to a
 /// phase, and goes with it. A phase asks for asynchronous work (`wants`), and the engine performs it. A stop may come at any
 /// moment: the work and the lanes then end, and the run ends in `stopped`.
-final class TaskRun {
+final class TaskRun: ActiveRun {
     private enum Phase {
         case preparing
         case transferring(Transfer)
@@ -363,4 +363,29 @@ final class TaskRun {
         case .preparing, .ended: Heads()
         }
     }
+}
+
+// MARK: What other rooms see
+
+extension TaskRun {
+    var movingRate: Int64? {
+        guard pace.isMoving(at: clock.date) else { return nil }
+        let rate = entry.recordedSpeed(in: .action, now: clock.now) ?? 0
+        return rate > 0 ? rate : nil
+    }
+
+    var systemWait: Waiting? { transfer?.systemWait }
+
+    var connections: Int { transfer?.lanes.count { $0.index != nil } ?? 0 }
+
+    func unanswered(of host: String) -> Int { transfer?.unanswered(of: host) ?? 0 }
+
+    func takeInlineHead() { transfer?.takeInlineHead() }
+
+    func use(_ limiters: [RateLimiter]) { transfer?.use(limiters) }
+}
+
+extension TaskEntry {
+    /// The run with its phases. There is no other type of runs.
+    var taskRun: TaskRun? { run.map { unsafeDowncast($0, to: TaskRun.self) } }
 }

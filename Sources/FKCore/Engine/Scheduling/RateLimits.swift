@@ -2,7 +2,7 @@ import FKMiddleware
 
 /// Combines the limits of a task: its own, those of the command that requested it, those of its barrels, and the
 /// total. The lowest applies. Confined to the engine.
-final class RateLimits {
+package final class RateLimits {
     private let workPath: WorkPath
     private let schedule: Schedule
     private let barrels: Barrels
@@ -85,7 +85,7 @@ final class RateLimits {
 
     /// Applies changed limits to a running task. Its paused transfers resume and ask the new limits.
     func apply(to entry: TaskEntry) {
-        entry.run?.transfer?.use(limiters(for: entry))
+        entry.run?.use(limiters(for: entry))
     }
 
     /// Applies changed limits to all running tasks.

@@ -228,7 +228,7 @@ final class Schedule {
     /// Notes what an answer says about the requests that its server still allows.
     func note(_ fields: RateLimitFields, of host: String, for entry: TaskEntry) {
         guard !fields.limits.isEmpty || hosts.quotas[host] != nil else { return }
-        let inFlight = running.values.reduce(0) { $0 + ($1.run?.transfer?.unanswered(of: host) ?? 0) }
+        let inFlight = running.values.reduce(0) { $0 + ($1.run?.unanswered(of: host) ?? 0) }
         hosts.note(
             fields.limits, of: host, for: groups.asker(entry.group), inFlight: inFlight, now: clock.now,
             longest: configure.retry.maxRetryAfterSeconds)

@@ -52,7 +52,7 @@ extension TaskControl {
         case .nothing: book.write(entry)
         case .restart:
             book.write(entry)
-            entry.run?.restart()
+            entry.taskRun?.restart()
         case .requeue: requeue(entry)
         case .queue: queue(entry)
         }

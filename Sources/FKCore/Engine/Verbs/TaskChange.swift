@@ -45,7 +45,7 @@ extension TaskControl {
         case .action:
             switch KnownTaskRules.running(known, task) {
             case .adjust: adjust(entry, from: known.options)
-            case .restart: entry.run?.restart()
+            case .restart: entry.taskRun?.restart()
             default: break
             }
         default: break

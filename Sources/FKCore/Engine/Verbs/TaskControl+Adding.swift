@@ -4,12 +4,12 @@ import Foundation
 /// Adds tasks: creates them from descriptions, or finds existing ones.
 extension TaskControl {
     /// Tasks that are being added. `finish` compares finished files with the requested digests.
-    struct Addition {
+    package struct Addition {
         let barrel: String?
         let run: Bool
         let group: Int32?
         fileprivate var rest: ArraySlice<TaskDescription>
-        fileprivate(set) var results: [EngineReply.Added] = []
+        fileprivate(set) var results: [AddResult] = []
         fileprivate(set) var comparisons: [DigestCheck] = []
         /// The number of tasks of the last portion.
         fileprivate var portionCount = 0
@@ -26,7 +26,7 @@ extension TaskControl {
     /// Continues an addition of an engine that was killed: its tasks are made, and their states stay. `finish` compares
     /// the finished files that are left.
     func resumeAddition(
-        _ results: [EngineReply.Added], _ comparisons: [DigestCheck], run: Bool, group: Int32?
+        _ results: [AddResult], _ comparisons: [DigestCheck], run: Bool, group: Int32?
     ) throws -> Addition {
         try ownership.checkOpen()
         var addition = Addition([], barrel: nil, run: run, group: group)
@@ -142,7 +142,7 @@ extension TaskControl {
     /// Compares finished files with the requested digests.
     func finish(
         _ addition: Addition, isolation: isolated (any Actor)? = #isolation
-    ) async -> [EngineReply.Added] {
+    ) async -> [AddResult] {
         var results = addition.results
         for comparison in addition.comparisons {
             switch await compare(comparison, results) {
@@ -160,7 +160,7 @@ extension TaskControl {
     /// the caller.
     private func untilForgotten(_ id: TaskID, isolation: isolated (any Actor)? = #isolation) async {
         guard !isInChain else { return }
-        while let entry = book[id], entry.record.state == .unknown, let run = entry.run {
+        while let entry = book[id], entry.record.state == .unknown, let run = entry.taskRun {
             guard await run.ended() else { return }
         }
     }
@@ -257,7 +257,7 @@ extension TaskControl {
     /// - Returns: the result, and true if the finished file has to be compared with the request.
     private func add(
         _ description: TaskDescription, _ id: TaskID, _ made: Made, _ addition: Addition
-    ) -> (EngineReply.Added, Bool) {
+    ) -> (AddResult, Bool) {
         let (barrel, mayRun) = (addition.barrel, addition.run || runsAll)
         do {
             let entry: TaskEntry
@@ -282,7 +282,7 @@ extension TaskControl {
             if let barrel { join(entry, barrel: barrel) }
             joinAwaited(entry)
             if mayRun { admit(entry) }
-            var added = EngineReply.Added(id: id, state: entry.record.state, isNew: known == nil)
+            var added = AddResult(id: id, state: entry.record.state, isNew: known == nil)
             if isChanged { added.isChanged = true }
             return (added, isCompared)
         } catch {

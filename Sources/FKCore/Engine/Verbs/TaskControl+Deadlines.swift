@@ -21,7 +21,7 @@ extension TaskControl {
         entry.record.expire(error, at: clock.date)
         book.appendHistory(entry, by: "deadline", error.message)
         reporter.change(entry, to: .error)
-        guard let run = entry.run else {
+        guard let run = entry.taskRun else {
             book.write(entry)
             ResponseChainEnd.tell(error, of: entry, head: entry.record.response, book)
             return book.retire(entry)

@@ -25,7 +25,7 @@ extension TaskControl {
         switch effect {
         case .nothing, .compare: break
         case .adjust: adjust(entry, from: old)
-        case .restart: entry.run?.restart()
+        case .restart: entry.taskRun?.restart()
         case .requeue: requeue(entry)
         case .queue: queue(entry, mayRun: mayRun || entry.isAdmitted)
         case .fetchAgain:
@@ -58,7 +58,7 @@ extension TaskControl {
     /// - Returns: the error if the file differs or cannot be compared. Task and file do not change then. The new state if the list has
     ///   another version of the file, which is fetched; otherwise nil.
     package func compare(
-        _ comparison: DigestCheck, _ results: [EngineReply.Added], isolation: isolated (any Actor)? = #isolation
+        _ comparison: DigestCheck, _ results: [AddResult], isolation: isolated (any Actor)? = #isolation
     ) async -> Result<DownloadState?, DownloadError> {
         let id = results[comparison.position].id
         do {
@@ -154,7 +154,7 @@ extension TaskControl {
 
     /// Applies the stored options to the running attempt.
     func adjust(_ entry: TaskEntry, from old: TaskOptions) {
-        guard let run = entry.run else { return }
+        guard let run = entry.taskRun else { return }
         let new = entry.record.task.options
         // The digest is computed already or is in progress. Another one needs another attempt.
         let isOtherProof = new.checksum != old.checksum || new.signature != old.signature

@@ -63,7 +63,7 @@ extension TaskControl {
         defer { started.results.append(result) }
         switch StateMachine.decide(verb, in: before, forAll: forAll) {
         case .noOp(let reason):
-            let run = entry.run
+            let run = entry.taskRun
             result.applied = [.suspend, .cancel].contains(verb) ? endProof(of: entry) : false
             result.note = result.applied ? "complete: only the comparison of its file has ended" : reason
             if result.applied, let run {
@@ -84,7 +84,7 @@ extension TaskControl {
             // Decided now, because a file may get its final name while its run stops.
             entry.keepsFile = effect == .forgetKeepingFile && before == .complete
             entry.keepsRenewed = effect == .forgetKeepingFile
-            if let run = entry.run {
+            if let run = entry.taskRun {
                 run.signalStop(effect == .stopKeepingBytes ? .keepingBytes : .droppingBytes)
                 // Written before the run has ended: a kill meanwhile must not lose the verb.
                 book.write(entry)

@@ -135,7 +135,7 @@ package final class TaskControl {
         entry.admit(false)
         reporter.change(entry, to: .complete)
         reporter.account(entry)
-        entry.run?.signalStop(.keepingBytes)
+        entry.taskRun?.signalStop(.keepingBytes)
         return true
     }
 

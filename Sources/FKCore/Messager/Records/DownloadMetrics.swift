@@ -103,14 +103,3 @@ public struct DownloadMetrics: Codable, Sendable, Hashable {
         return lines.joined(separator: "\n") + "\n"
     }
 }
-
-extension Downloader {
-    /// Numbers about all tasks of the work path, whichever process runs them. It reads every record from disk.
-    ///
-    /// - Throws: `.disk` with the folder's name if the records cannot be listed; `.laterVersion` or `.corruptInfo` for a rate limit
-    ///   that cannot be read. A single record that cannot be read is left out.
-    public func metrics() async throws(DownloadError) -> DownloadMetrics {
-        let workPath = engine.workPath
-        return try await typed { try DownloadMetrics(StoreReader(workPath), now: Date()) }
-    }
-}

@@ -96,13 +96,6 @@ package struct Places: Sendable, Hashable {
         return Self.path(base.root, rest)
     }
 
-    /// The id of a task, which stays the same when a base moves. Two places have two ids, also where one base is inside of
-    /// another and only one of them has moved.
-    package func id(of task: TaskDescription) -> TaskID {
-        guard hasMoved, let directory = task.directory, let former = former(directory) else { return task.id }
-        return TaskID(url: task.url, destination: "\(former)/\(task.fileName ?? "")")
-    }
-
     /// The path that a place had when its base got its name; nil if it is the same. `:NAME:REST` is a place whose former path
     /// belongs to another base, and `:PATH` a place without a base where one has been.
     package func former(_ place: String) -> String? {

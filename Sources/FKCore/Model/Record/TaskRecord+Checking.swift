@@ -4,8 +4,6 @@ import Foundation
 /// Refuses records that no engine writes. A checksum proves that a record is as it was written, but not that its
 /// values make sense. All other code may then calculate with the numbers and open the names.
 extension TaskRecord {
-    /// The maximum of a time in seconds since 1970, positive or negative: the year 4822.
-    static let latestTime: Double = 9e10
     /// A number of attempts that is never reached, with space to count on.
     private static let maxAttempts = 1 << 40
     /// The maximum number of ranges; `SegmentPlanner` makes 64.
@@ -39,7 +37,7 @@ extension TaskRecord {
     }
 
     private func isImpossible(_ time: Date?) -> Bool {
-        time.map { !($0.timeIntervalSince1970.magnitude <= Self.latestTime) } ?? false
+        time.map { !($0.timeIntervalSince1970.magnitude <= JSONText.latestTime) } ?? false
     }
 
     private var rangeFault: String? {

@@ -182,12 +182,12 @@ package struct ChangeReader {
     }
 
     private let path: String
-    private var file: OpenPart?
+    private var file: OpenJournal?
     private var header: ChangeJournal.Header?
     private var hasBegun = false
 
     /// Closes the file with the last copy of the reader.
-    private final class OpenPart {
+    private final class OpenJournal {
         let descriptor: Int32
         let inode: UInt64
         var offset: Int64 = 0
@@ -268,7 +268,7 @@ package struct ChangeReader {
         guard stat(path, &status) == 0, file?.inode != UInt64(status.st_ino) else { return news }
         // The owner writes nothing to a part that it has replaced.
         if let file { take(file.lines(), into: &news) }
-        guard let next = OpenPart(path) else { return news }
+        guard let next = OpenJournal(path) else { return news }
         file = next
         let before = header
         header = next.header()

@@ -9,7 +9,7 @@ package final class TaskEntry {
     /// The `HostName.site` of the next URL. It does not change while the task is queued or has a slot.
     package var host: String
     /// The run that has its slot, also while it stops; nil without one.
-    var run: TaskRun?
+    var run: (any ActiveRun)?
     /// True if this engine may run it. An engine for chosen tasks also knows others.
     private(set) var isAdmitted = false
     /// True if this engine created it: then no earlier attempt has left a part file.
@@ -148,7 +148,7 @@ package final class TaskEntry {
     /// Updates the record in memory with the facts of the run, before it is read.
     package func refresh() {
         guard let run else { return }
-        run.transfer?.takeInlineHead()
+        run.takeInlineHead()
         run.pace.note(received, at: run.clock.date)
     }
 

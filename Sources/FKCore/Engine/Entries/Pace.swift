@@ -38,12 +38,3 @@ struct Pace {
     /// Begins to measure anew.
     mutating func restart() { meter = SpeedMeter() }
 }
-
-extension TaskRun {
-    /// The smoothed speed in bytes per second; nil while no byte arrives.
-    var movingRate: Int64? {
-        guard pace.isMoving(at: clock.date) else { return nil }
-        let rate = entry.recordedSpeed(in: .action, now: clock.now) ?? 0
-        return rate > 0 ? rate : nil
-    }
-}

@@ -102,3 +102,12 @@ extension BarrelOptions: StoredPlaces {
         try options?.mapPlaces(change)
     }
 }
+
+extension Places {
+    /// The id of a task, which stays the same when a base moves. Two places have two ids, also where one base is inside of
+    /// another and only one of them has moved.
+    package func id(of task: TaskDescription) -> TaskID {
+        guard let directory = task.directory, let former = former(directory) else { return task.id }
+        return TaskID(url: task.url, destination: "\(former)/\(task.fileName ?? "")")
+    }
+}

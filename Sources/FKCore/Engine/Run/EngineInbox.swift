@@ -32,7 +32,8 @@ final class EngineInbox: Sendable {
 
     private struct State {
         var events: [Event] = []
-        weak var engine: Engine?
+        var onEvents: (@Sendable () -> Void)?
+        var onTurn: (@Sendable (@escaping @Sendable () -> Void) -> Void)?
     }
 
     private let state = Locked(State())
@@ -40,22 +41,26 @@ final class EngineInbox: Sendable {
     /// Identifies the engine to the middlewares it calls (`MiddlewareCall`).
     var engine: ObjectIdentifier { ObjectIdentifier(self) }
 
-    func connect(_ engine: Engine) { state.withLock { $0.engine = engine } }
+    /// - Parameters:
+    ///   - onEvents: makes the engine handle the events, soon.
+    ///   - onTurn: runs a closure on the engine's thread, soon, and fills free slots then.
+    func connect(
+        onEvents: @escaping @Sendable () -> Void, onTurn: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
+    ) {
+        state.withLock { ($0.onEvents, $0.onTurn) = (onEvents, onTurn) }
+    }
 
     /// Adds an event, and wakes the engine if it is the first. Safe from any thread.
     func post(_ event: Event) {
-        let engine: Engine? = state.withLock { state in
+        let wake = state.withLock { state in
             state.events.append(event)
-            return state.events.count == 1 ? state.engine : nil
+            return state.events.count == 1 ? state.onEvents : nil
         }
-        engine?.executor.run { engine?.assumeIsolated { $0.handleEvents() } }
+        wake?()
     }
 
     /// Runs a closure on the engine's thread, if there still is an engine. Safe from any thread.
-    func perform(_ body: @escaping @Sendable (isolated Engine) -> Void) {
-        guard let engine = state.withLock(\.engine) else { return }
-        engine.executor.run { engine.assumeIsolated { body($0) } }
-    }
+    func perform(_ body: @escaping @Sendable () -> Void) { state.withLock(\.onTurn)?(body) }
 
     /// Removes and returns all events, in order.
     func take() -> [Event] {

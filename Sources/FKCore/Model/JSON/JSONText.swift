@@ -137,9 +137,12 @@ package struct JSONText: ~Copyable {
     /// Writes `true` or `false`.
     package mutating func value(_ flag: Bool) { raw(flag ? "true" : "false") }
 
+    /// The maximum of a time in seconds since 1970, positive or negative: the year 4822.
+    static let latestTime: Double = 9e10
+
     /// Milliseconds since 1970, clamped to the times that a record may have.
     package static func milliseconds(_ date: Date) -> Int64 {
-        let limit = TaskRecord.latestTime * 1000
+        let limit = latestTime * 1000
         return Int64(min(max(-limit, (date.timeIntervalSince1970 * 1000).rounded()), limit))
     }
 

@@ -36,7 +36,7 @@ extension Engine {
     /// Announces the stream of a task before it is added: its part file has the window alone, and it is never published.
     package func openStream(_ id: TaskID, _ ring: ByteRing, end: Int64?) -> Int {
         let feed = readers.feed(of: id) { ReadFeed(ring: ring, end: end) }
-        ring.whenRoom { [inbox] in inbox.perform { $0.readersMoved(of: id) } }
+        ring.whenRoom { [weak self] in self?.soon { $0.readersMoved(of: id) } }
         return feed.add(at: ring.readerPosition)
     }
 
@@ -88,7 +88,7 @@ extension Engine {
 
     /// A piece that a stream's reader has compared is wrong, and is fetched again.
     package func refuse(piece index: Int, of id: TaskID) {
-        guard let run = book[id]?.run else { return }
+        guard let run = book[id]?.taskRun else { return }
         run.transfer?.readerRefused(piece: index)
         continueRun(run)
     }
@@ -98,10 +98,10 @@ extension Engine {
             await withCheckedContinuation { waiter in
                 feed.wait(number, waiter)
                 if Task.isCancelled { return feed.wake(number) }
-                guard let run = book[id]?.run, let counters = run.counters else { return }
+                guard let run = book[id]?.taskRun, let counters = run.counters else { return }
                 let ranges = run.entry.record.ranges
                 let index = ranges.firstIndex { $0.start <= position && position < $0.end ?? .max }
-                counters.wake(at: index) { [inbox] in inbox.perform { $0.readers[id]?.wake() } }
+                counters.wake(at: index) { [weak self] in self?.soon { $0.readers[id]?.wake() } }
                 // A byte may have arrived before.
                 if ReadPlanner.availableEnd(counters.applied(to: ranges), from: position) >= need {
                     return feed.wake(number)
@@ -109,14 +109,14 @@ extension Engine {
                 run.transfer?.readersWait()
                 continueRun(run)
             }
-        } onCancel: { [inbox] in
-            inbox.perform { $0.readers[id]?.wake(number) }
+        } onCancel: { [weak self] in
+            self?.soon { $0.readers[id]?.wake(number) }
         }
     }
 
     /// The reader of a stream has moved, and there is space for more bytes.
     func readersMoved(of id: TaskID) {
-        guard let run = book[id]?.run else { return }
+        guard let run = book[id]?.taskRun else { return }
         run.transfer?.readersMoved()
         continueRun(run)
     }
@@ -166,7 +166,7 @@ extension Engine {
     }
 
     private func file(of entry: TaskEntry) throws(DownloadError) -> ReadFile {
-        if let part = entry.run?.part { return try part.file.reader() }
+        if let part = entry.taskRun?.part { return try part.file.reader() }
         return try entry.record.readFile(home: workPath.destination(of: entry.record))
     }
 }

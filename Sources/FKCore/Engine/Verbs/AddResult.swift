@@ -1,0 +1,22 @@
+import FKMiddleware
+
+/// The result of `add` for one task.
+package struct AddResult: Codable, Sendable, Hashable {
+    /// The task.
+    package var id: TaskID
+    /// Its state now.
+    package var state: DownloadState
+    /// False if the task existed before.
+    package var isNew: Bool
+    /// True if the task's list has another version of its file than before; nil otherwise.
+    package var isChanged: Bool?
+    /// Set if this task could not be created.
+    package var error: DownloadError?
+    /// Creates a result.
+    package init(id: TaskID, state: DownloadState, isNew: Bool, error: DownloadError? = nil) {
+        self.id = id
+        self.state = state
+        self.isNew = isNew
+        self.error = error
+    }
+}
