@@ -98,3 +98,18 @@ extension ParsedArguments {
         error("\(written): '\(Escaping.visible(text))' is not allowed here. Give \(allowed).")
     }
 }
+
+extension ParsedArguments {
+    /// The value of `--proxy`.
+    func proxy() throws -> String? {
+        guard let text = self["proxy"], !text.isEmpty else { return self["proxy"] }
+        do {
+            _ = try ProxyAddress(text)
+            return text
+        } catch {
+            throw self.error(
+                "--proxy: '\(Escaping.visible(ProxyAddress.masked(text)))' is not a proxy: \(error.reason). Give [scheme://]host:port with one of "
+                    + "\(ProxyAddress.schemes.joined(separator: ", ")).")
+        }
+    }
+}

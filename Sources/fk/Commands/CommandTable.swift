@@ -32,6 +32,11 @@ enum CommandTable {
         words.first == "get" ? ArgumentParser(commands: [TransferCommands.get], globalOptions: globalOptions) : parser
     }
 
+    static var completions: CompletionSource { CompletionSource(commands: all, globalOptions: globalOptions) }
+
+    /// The manual page, as mdoc.
+    static var manual: String { ManualPage.text(all, globalOptions: globalOptions) }
+
     /// The words of a command; an alias is replaced by the command's name.
     static func resolvingAlias(_ path: [String]) -> [String] {
         guard path.count == 1, let spec = all.first(where: { $0.aliases.contains(path[0]) }) else { return path }

@@ -36,7 +36,7 @@ struct Dispatcher: Sendable {
             return error.status
         } catch let error as DownloadError {
             report(error.fullText, words)
-            return Self.status(of: error.code)
+            return ExitStatus.of(error.code)
         } catch {
             report(String(describing: error), words)
             return ExitStatus.taskFailed
@@ -57,16 +57,6 @@ struct Dispatcher: Sendable {
             return try spec.make(arguments, context)
         case .help(let topic, let arguments): return try HelpCommand(topic: topic, context: context.with(arguments))
         case .version(let arguments): return ShowVersion(json: arguments.has("json"), context: context)
-        }
-    }
-
-    static func status(of code: DownloadError.Code) -> Int32 {
-        switch code {
-        // A download without disk space only fails its task. An error that ends a command is about the work path.
-        case .workPathUnusable, .workPathBusy, .laterVersion, .noSpace: ExitStatus.workPath
-        case .notFound: ExitStatus.notFound
-        case .invalidArgument, .invalidURL, .unsupportedScheme: ExitStatus.usage
-        default: ExitStatus.taskFailed
         }
     }
 

@@ -57,10 +57,10 @@ struct ExtractCommand: Command {
         run.opened(downloader)
         let line = StreamProgress(context, isTerminalFree: true)
         defer { line.clear() }
-        var unpacker: Unpacker?
+        var unpacker: ArchiveUnpacker?
         var iterator = try await downloader.stream(Builder(description: task)).makeAsyncIterator()
         while let chunk = try await iterator.next() {
-            if unpacker == nil { unpacker = try Unpacker(Archive(chunk), in: staging, context) }
+            if unpacker == nil { unpacker = try ArchiveUnpacker(Archive(chunk), in: staging, context) }
             try await unpacker?.add(chunk)
             line.add(chunk.count, of: iterator.length)
         }
@@ -111,7 +111,7 @@ enum Archive: Equatable {
 }
 
 /// Unpacks an archive with a program of the system.
-private final class Unpacker {
+private final class ArchiveUnpacker {
     private let archive: Archive
     private let staging: StagingFolder
     private let context: CommandContext

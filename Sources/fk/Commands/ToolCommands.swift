@@ -96,8 +96,7 @@ enum ToolCommands {
         make: { arguments, context in
             try CompletionsCommand(
                 topic: arguments.parseChoice(arguments.operands[0], "topic", of: CompletionTopic.self),
-                command: arguments.operands.dropFirst().first,
-                context: context)
+                command: arguments.operands.dropFirst().first, source: CommandTable.completions, context: context)
         })
 
     static let manual = CommandSpec(
@@ -108,7 +107,7 @@ enum ToolCommands {
         examples: [
             .init("fk man", "read it without an installed copy"), .init("fk man > fk.1", "its source"),
         ],
-        make: { ManualCommand(context: $1) })
+        make: { ManualCommand(page: CommandTable.manual, context: $1) })
 
     static let demo = CommandSpec(
         path: ["demo"], summary: "demonstrate an interrupted and resumed download on this machine",

@@ -35,3 +35,13 @@ enum TransferCommands {
         examples: [.init("fk run --limit-rate 2M", "everything that waits, together at most 2 MiB a second")],
         make: { try RunCommand(options: RunCommandOptions($0, $1), context: $1) })
 }
+
+extension RunOptions {
+    /// The options of `fk run` without any, that is, the saved settings.
+    init(saved context: CommandContext) throws {
+        var arguments = ParsedArguments(command: ["run"])
+        let workPath = context.global.workPath
+        try Settings.read(workPath: workPath).fill(&arguments, of: TransferCommands.run, workPath: workPath)
+        try self.init(arguments, context)
+    }
+}

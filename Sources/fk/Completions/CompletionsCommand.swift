@@ -26,6 +26,7 @@ struct CompletionsCommand: Command {
     let topic: CompletionTopic
     /// Only tasks on which this command acts are offered; nil offers all.
     var command: String?
+    let source: CompletionSource
     let context: CommandContext
 
     /// The most tasks that are offered, the newest ones. Nobody chooses among more.
@@ -33,7 +34,7 @@ struct CompletionsCommand: Command {
 
     func run() async throws -> Int32 {
         switch topic {
-        case .bash, .zsh, .fish: context.output.write(Self.script(Shell(rawValue: topic.rawValue) ?? .bash))
+        case .bash, .zsh, .fish: context.output.write(source.script(Shell(rawValue: topic.rawValue) ?? .bash))
         case .barrels: write(try reader()?.barrelNames() ?? [])
         case .tasks: write(try tasks { "\($1)\t\($0.state.shown) \($0.id.short)" })
         case .ids: write(try tasks { "\($0.id.short)\t\($0.state.shown) \($1)" })
@@ -83,15 +84,6 @@ struct CompletionsCommand: Command {
             context.output.writeLine(parts.joined(separator: "\t"))
         }
     }
-
-    static func script(_ shell: Shell) -> String {
-        let source = CompletionSource(commands: CommandTable.all, globalOptions: CommandTable.globalOptions)
-        return switch shell {
-        case .bash: BashCompletion(source: source).script
-        case .zsh: ZshCompletion(source: source).script
-        case .fish: FishCompletion(source: source).script
-        }
-    }
 }
 
 /// The table of commands in the form that the three scripts need.
@@ -122,6 +114,15 @@ struct CompletionSource: Sendable {
                 return (word, isLeaf ? spec.summary : "commands of \(word)")
             }
             .filter { seen.insert($0.word).inserted }
+    }
+
+    /// The script of a shell.
+    func script(_ shell: Shell) -> String {
+        switch shell {
+        case .bash: BashCompletion(source: self).script
+        case .zsh: ZshCompletion(source: self).script
+        case .fish: FishCompletion(source: self).script
+        }
     }
 
     /// `-d` and `--directory`.

@@ -2,11 +2,13 @@ import Foundation
 
 /// `fk man`
 struct ManualCommand: Command {
+    /// The page, as mdoc.
+    let page: String
     let context: CommandContext
 
     func run() async throws -> Int32 {
         if context.outputTerminal(.never).isTerminal { try become(viewer: context.environment["PATH"] ?? "") }
-        context.output.write(ManualPage.text)
+        context.output.write(page)
         return ExitStatus.done
     }
 
@@ -20,12 +22,12 @@ struct ManualCommand: Command {
         else { return }
         let folder = try ScratchFolder.make("fk-man", context)
         let file = "\(folder)/fk.1"
-        try ManualPage.text.write(toFile: file, atomically: false, encoding: .utf8)
-        let page = open(file, O_RDONLY)
+        try page.write(toFile: file, atomically: false, encoding: .utf8)
+        let input = open(file, O_RDONLY)
         // The open file is enough: nothing is left when the viewer ends.
         unlink(file)
         rmdir(folder)
-        guard page >= 0, dup2(page, 0) == 0 else { return }
+        guard input >= 0, dup2(input, 0) == 0 else { return }
         var arguments = words.map { strdup($0) } + [nil]
         execv(program, &arguments)
     }

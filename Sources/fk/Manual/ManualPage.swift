@@ -2,12 +2,13 @@ import FKCore
 
 /// The manual page fk(1). Commands and options come from the tables of the help.
 enum ManualPage {
-    static var text: String {
+    /// - Parameter commands: in the order of the overview.
+    static func text(_ commands: [CommandSpec], globalOptions: [OptionSpec]) -> String {
         let sections: [[String]] = [
             head, section("NAME", name), section("SYNOPSIS", synopsis),
             section("DESCRIPTION", ManualText.description.flatMap { [".Pp"] + Mdoc.paragraph($0) }.dropFirst()),
-            section("COMMANDS", CommandTable.sections.flatMap { $0.commands.flatMap(command) }),
-            section("OPTIONS OF EVERY COMMAND", options(CommandTable.globalOptions)),
+            section("COMMANDS", commands.flatMap(command)),
+            section("OPTIONS OF EVERY COMMAND", options(globalOptions)),
             section("ENVIRONMENT", Mdoc.list(ManualText.environment.map { (variables($0.names), $0.meaning) })),
             section("FILES", Mdoc.list(ManualText.files.map { ("Pa \(Mdoc.argument($0.path))", $0.meaning) })),
             section("EXIT STATUS", Mdoc.list(ExitStatus.meanings.map { (status($0.0), $0.1) })),

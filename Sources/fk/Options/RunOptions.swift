@@ -132,14 +132,6 @@ struct RunOptions: Sendable, Hashable {
         }
     }
 
-    /// The options of `fk run` without any, that is, the saved settings.
-    init(saved context: CommandContext) throws {
-        var arguments = ParsedArguments(command: ["run"])
-        let workPath = context.global.workPath
-        try Settings.read(workPath: workPath).fill(&arguments, of: TransferCommands.run, workPath: workPath)
-        try self.init(arguments, context)
-    }
-
     private static func path(
         _ option: String, _ kind: String, _ arguments: ParsedArguments, _ context: CommandContext
     ) throws -> String? {

@@ -406,7 +406,7 @@ struct TaskInput: Sendable {
         }
         if arguments.has("reuse") { options.reuse = true }
         if arguments.has("remote-time") { options.remoteTime = true }
-        options.proxy = try proxy(arguments)
+        options.proxy = try arguments.proxy()
         if arguments.has("overwrite") { options.existing = .overwrite }
         if arguments.has("rename") { options.existing = .rename }
         if arguments.has("skip") { options.existing = .skip }
@@ -476,18 +476,6 @@ struct TaskInput: Sendable {
             throw arguments.error("--cookies: \(error.message)")
         }
         return path
-    }
-
-    static func proxy(_ arguments: ParsedArguments) throws -> String? {
-        guard let text = arguments["proxy"], !text.isEmpty else { return arguments["proxy"] }
-        do {
-            _ = try ProxyAddress(text)
-            return text
-        } catch {
-            throw arguments.error(
-                "--proxy: '\(Escaping.visible(ProxyAddress.masked(text)))' is not a proxy: \(error.reason). Give [scheme://]host:port with one of "
-                    + "\(ProxyAddress.schemes.joined(separator: ", ")).")
-        }
     }
 }
 

@@ -66,8 +66,8 @@ final class ProgressView: Sendable {
     }
 
     /// The mode that the options select.
-    static func mode(_ options: GlobalOptions) -> Mode {
-        options.quiet ? .quiet : options.progress ? .live : .lines
+    static func mode(isQuiet: Bool, showsProgress: Bool) -> Mode {
+        isQuiet ? .quiet : showsProgress ? .live : .lines
     }
 
     /// Redraws what has changed in the frame. It does nothing unless the mode is live.

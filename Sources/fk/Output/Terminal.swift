@@ -98,3 +98,11 @@ enum Style: String, Sendable {
         return plain + rest
     }
 }
+
+/// Whether colours are used.
+enum ColorChoice: String, Sendable, CaseIterable {
+    /// On a terminal that is not `dumb`, unless `NO_COLOR` is set.
+    case auto
+    case always
+    case never
+}

@@ -1,3 +1,5 @@
+import FKMiddleware
+
 /// The exit statuses of `fk`, which scripts depend on. After a signal, the status is `SignalTrap.exitStatus`.
 enum ExitStatus {
     /// Everything succeeded.
@@ -22,4 +24,15 @@ enum ExitStatus {
         ("75", "with --shard: at least one file failed for a reason that may pass; run the shard again"),
         ("130, 143, 129", "stopped by SIGINT (Ctrl-C), SIGTERM or SIGHUP; the downloads can be resumed"),
     ]
+
+    /// The status of a command that ends with an error of that code.
+    static func of(_ code: DownloadError.Code) -> Int32 {
+        switch code {
+        // A download without disk space only fails its task. An error that ends a command is about the work path.
+        case .workPathUnusable, .workPathBusy, .laterVersion, .noSpace: workPath
+        case .notFound: notFound
+        case .invalidArgument, .invalidURL, .unsupportedScheme: usage
+        default: taskFailed
+        }
+    }
 }

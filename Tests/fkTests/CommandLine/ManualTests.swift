@@ -5,7 +5,7 @@ import Testing
 
 @Suite("The manual page") struct ManualTests {
     @Test("It has every command, option, variable, file and exit status, in ASCII") func whole() {
-        let text = ManualPage.text
+        let text = CommandTable.manual
         #expect(text.utf8.allSatisfy { $0 < 0x7f })
         for spec in CommandTable.all {
             #expect(text.contains("\n.Ss fk \(spec.name)\n"))

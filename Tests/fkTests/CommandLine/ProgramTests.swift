@@ -116,7 +116,7 @@ import Testing
     {
         guard let program = Self.shell(shell.rawValue) else { return }
         let folder = try TemporaryFolder()
-        let path = try folder.write(CompletionsCommand.script(shell), "script")
+        let path = try folder.write(CommandTable.completions.script(shell), "script")
         let result = try await FKProgram.run(program, ["-n", path])
         #expect(result.status == 0, "\(result.errors)")
     }
@@ -134,7 +134,7 @@ import Testing
         guard let program = Self.shell("bash") else { return }
         let folder = try TemporaryFolder()
         let script = try folder.write(
-            CompletionsCommand.script(.bash)
+            CommandTable.completions.script(.bash)
                 + "COMP_WORDS=(\"$@\"); COMP_CWORD=$(($#-1)); COMP_LINE=\"$*\"; COMP_LINE=\"${COMP_LINE/ = /=}\"; "
                 + "COMP_POINT=${#COMP_LINE}; COMP_WORDBREAKS=$' \\t\\n\"\\'><=;|&(:'; _fk; echo \"${COMPREPLY[*]}\"\n",
             "script")

@@ -2,14 +2,6 @@ import FKCore
 import FKMiddleware
 import Foundation
 
-/// Whether colours are used.
-enum ColorChoice: String, Sendable, CaseIterable {
-    /// On a terminal that is not `dumb`, unless `NO_COLOR` is set.
-    case auto
-    case always
-    case never
-}
-
 /// The options of every command.
 struct GlobalOptions: Sendable, Hashable {
     /// The absolute path of the work path.

@@ -73,7 +73,7 @@ struct Settings: Sendable, Hashable {
         case .timeout: _ = try trial.seconds(name, name, in: 1...86_400)
         case .durability: _ = try trial.choice(name, name, of: Durability.self)
         case .transport: _ = try trial.choice(name, name, of: TransportKind.self)
-        case .proxy: _ = try TaskInput.proxy(trial)
+        case .proxy: _ = try trial.proxy()
         case .directory, .partsFolder, .cacert:
             guard !value.utf8.contains(where: { $0 < 0x20 }) else {
                 throw arguments.error("\(name): control characters are not allowed.")
