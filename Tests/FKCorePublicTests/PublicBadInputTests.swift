@@ -8,7 +8,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-@Suite("Bad input has an answer", .timeLimit(.minutes(10)))
+@Suite("Bad input has an answer")
 struct PublicBadInputTests {
     // MARK: Folders
 

@@ -3,7 +3,7 @@ import FKMiddleware
 import Foundation
 import Testing
 
-@Suite("Handles of barrels", .timeLimit(.minutes(10)))
+@Suite("Handles of barrels")
 struct PublicBarrelHandleTests {
     private let bench: PublicBench
     private let paths = (1...5).map { "/\($0).bin" }

@@ -3,7 +3,7 @@ import FKMiddleware
 import Foundation
 import Testing
 
-@Suite("Changes of existing tasks", .timeLimit(.minutes(10)))
+@Suite("Changes of existing tasks")
 struct PublicChangeTests {
     private let bench: PublicBench
     private var downloader: Downloader { bench.downloader }

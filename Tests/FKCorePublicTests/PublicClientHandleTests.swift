@@ -4,7 +4,7 @@ import FKTesting
 import Foundation
 import Testing
 
-@Suite("Handles of a client, whose tasks another downloader runs", .timeLimit(.minutes(10)))
+@Suite("Handles of a client, whose tasks another downloader runs")
 struct PublicClientHandleTests {
     private let bench: PublicBench
     private let content = PublicBench.pattern(400_000)

@@ -3,7 +3,7 @@ import FKMiddleware
 import Foundation
 import Testing
 
-@Suite("One call for a file", .timeLimit(.minutes(10)))
+@Suite("One call for a file")
 struct PublicDownloadTests {
     private let bench: PublicBench
     private let content = PublicBench.pattern(400_000)

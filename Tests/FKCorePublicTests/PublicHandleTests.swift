@@ -4,7 +4,7 @@ import FKTesting
 import Foundation
 import Testing
 
-@Suite("Handles of tasks", .timeLimit(.minutes(10)))
+@Suite("Handles of tasks")
 struct PublicHandleTests {
     private let bench: PublicBench
     private let content = PublicBench.pattern(400_000)

@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// What an application said about a task stays until it says something else about the same thing.
-@Suite("Tasks that an application asks for again", .timeLimit(.minutes(10)))
+@Suite("Tasks that an application asks for again")
 struct PublicKnownTaskTests {
     private let bench: PublicBench
     private let content = PublicBench.pattern(400_000)

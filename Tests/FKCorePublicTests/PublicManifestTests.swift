@@ -44,7 +44,7 @@ import Testing
     }
 }
 
-@Suite("Exports of barrels", .timeLimit(.minutes(10))) struct PublicExportTests {
+@Suite("Exports of barrels") struct PublicExportTests {
     @Test(
         "A barrel's list is written to a file, and brings the same tasks again",
         arguments: Manifest.Output.allCases.filter { $0 != .urls })

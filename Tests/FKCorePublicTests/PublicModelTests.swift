@@ -4,7 +4,7 @@ import Foundation
 import Observation
 import Testing
 
-@Suite("Models for views", .timeLimit(.minutes(10)))
+@Suite("Models for views")
 @MainActor
 struct PublicModelTests {
     private let bench: PublicBench

@@ -7,7 +7,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-@Suite("Scopes of middlewares", .timeLimit(.minutes(10)))
+@Suite("Scopes of middlewares")
 struct PublicScopeTests {
     /// The names that a request middleware of each scope has put into the requests, by path.
     private func chains(of bench: PublicBench) -> [String: String] {

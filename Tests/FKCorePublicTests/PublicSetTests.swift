@@ -44,7 +44,7 @@ private func checksum(of bytes: [UInt8]) -> Checksum? {
     return try? Checksum(.sha256, hex: digester.hex())
 }
 
-@Suite("Sets: following lists, revalidation, the harness", .timeLimit(.minutes(10)))
+@Suite("Sets: following lists, revalidation, the harness")
 struct PublicSetTests {
     private func inFolder(_ body: (URL, Versions, Downloader) async throws -> Void) async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("fk-sets-\(UUID().uuidString)")

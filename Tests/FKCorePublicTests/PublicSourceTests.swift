@@ -6,7 +6,7 @@ import Foundation
 import Testing
 
 /// A source of an application, with what an application sees.
-@Suite("Sources of an application", .timeLimit(.minutes(10)))
+@Suite("Sources of an application")
 struct PublicSourceTests {
     private struct Shelf: Source {
         var schemes: [String] { ["shelf"] }

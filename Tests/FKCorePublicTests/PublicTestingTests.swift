@@ -8,7 +8,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-@Suite("FKTesting: a chain runs for a script", .timeLimit(.minutes(10)))
+@Suite("FKTesting: a chain runs for a script")
 struct PublicTestingTests {
     private actor Session: Authenticator {
         private var token = "old"

@@ -4,7 +4,7 @@ import Testing
 @testable import FKMiddleware
 
 /// Keys and signatures are made by minisign, OpenSSH and GnuPG themselves.
-@Suite("Signatures", .timeLimit(.minutes(5)))
+@Suite("Signatures")
 struct SignatureTests {
     private let folder: TemporaryFolder
     private static let list = Array("https://h/a\nhttps://h/b\n".utf8)

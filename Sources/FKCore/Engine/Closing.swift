@@ -74,7 +74,9 @@ final class Closing {
     /// - Returns: false if it is to be called again.
     func isTimeUp() -> Bool {
         if ownership.isClosed { return true }
-        guard reporter.schedule.running.values.contains(where: { $0.taskRun?.isInMiddleware == true }) else { return false }
+        guard reporter.schedule.running.values.contains(where: { $0.taskRun?.isInMiddleware == true }) else {
+            return false
+        }
         releaseCallers()
         return true
     }

@@ -67,7 +67,8 @@ final class RunPresenter: Sendable {
         json = global.json ? JSONLines(output: context.output) : nil
         view = ProgressView(
             output: context.errors, terminal: context.errorTerminal(global.color),
-            mode: global.json ? .quiet : ProgressView.mode(isQuiet: global.quiet, showsProgress: global.progress), usesGuard: true)
+            mode: global.json ? .quiet : ProgressView.mode(isQuiet: global.quiet, showsProgress: global.progress),
+            usesGuard: true)
         statusInterval = StatusLine.interval(context.environment)
         state = Locked(State(barrels: json == nil ? [] : barrels))
     }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import FKEngine
 
-@Suite("Downloads by pieces that the system fetches", .timeLimit(.minutes(10)))
+@Suite("Downloads by pieces that the system fetches")
 struct BackgroundTests {
     static let piece = 64 << 10
     static let content = Bytes.pattern(count: 300_000)

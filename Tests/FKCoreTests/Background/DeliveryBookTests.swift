@@ -3,7 +3,7 @@ import Testing
 
 @testable import FKEngine
 
-@Suite("The book of pieces", .timeLimit(.minutes(10)))
+@Suite("The book of pieces")
 struct DeliveryBookTests {
     static let id = TaskID(url: "http://h.example/a")
     private static func key(_ number: Int64, condition: UInt64 = 1) -> PieceKey {

@@ -6,7 +6,7 @@ import Testing
 #endif
 
 /// The adapter for Apple's background sessions, over a foreground configuration and a local server.
-@Suite("Pieces by URLSession's download tasks", .serialized, .timeLimit(.minutes(10)))
+@Suite("Pieces by URLSession's download tasks", .serialized)
 struct SessionFileTests {
     static let content = Bytes.pattern(count: 300_000)
 

@@ -4,7 +4,7 @@ import Testing
 @testable import FKCore
 
 /// A sum of lengths that are not all known.
-@Suite("Members of unknown length", .timeLimit(.minutes(10)))
+@Suite("Members of unknown length")
 struct BarrelSumTests {
     private static let small = Bytes.pattern(count: 1_000)
     private static let large = Bytes.pattern(count: 300_000)

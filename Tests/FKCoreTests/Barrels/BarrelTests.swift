@@ -3,7 +3,7 @@ import Testing
 
 @testable import FKEngine
 
-@Suite("Barrels", .timeLimit(.minutes(10)))
+@Suite("Barrels")
 struct BarrelTests {
     static let content = Bytes.pattern(count: 1_000)
 

@@ -5,7 +5,7 @@ import Testing
 
 /// Several connections for one file. The first one asks for the whole and is held in its middle by a gate; the further
 /// ones ask for ranges.
-@Suite("Several connections for one file", .timeLimit(.minutes(10)))
+@Suite("Several connections for one file")
 struct ConnectionTests {
     private static let content = Bytes.pattern(count: 8 << 20)
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import FKEngine
 
-@Suite("Files with digests of pieces", .timeLimit(.minutes(10)))
+@Suite("Files with digests of pieces")
 struct PieceFileTests {
     @Test("an existing file is compared with the digests of its pieces before it counts", arguments: [true, false])
     func existing(isRight: Bool) async throws {

@@ -4,7 +4,7 @@ import Testing
 @testable import FKEngine
 
 /// A list has given SHA-256 digests of pieces of 256 KiB.
-@Suite("Pieces with digests from a list", .timeLimit(.minutes(10)))
+@Suite("Pieces with digests from a list")
 struct PieceTests {
     static let piece = 256 << 10
     static let content = Bytes.pattern(count: (3 << 20) + 77)

@@ -11,7 +11,7 @@ import Testing
 #endif
 
 /// A file that was complete and never synced, after a boot in which anything may have become of it.
-@Suite("What was not synced, after another boot", .timeLimit(.minutes(10)))
+@Suite("What was not synced, after another boot")
 struct ProofTests {
     static let content = Bytes.pattern(count: 300_000)
 
@@ -218,7 +218,7 @@ func setTime(_ time: Int64, of path: String) throws {
     }
 }
 
-@Suite("Syncing in the background", .timeLimit(.minutes(10)))
+@Suite("Syncing in the background")
 struct SyncingTests {
     private func isMarked(_ bench: Bench, _ id: TaskID) -> Bool {
         FileOwner.mark(of: bench.out + "/a").isOf(id, orNone: false)

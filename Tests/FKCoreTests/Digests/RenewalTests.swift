@@ -4,7 +4,7 @@ import Testing
 @testable import FKEngine
 @testable import FKStore
 
-@Suite("Whose file a refresh or repair finds", .timeLimit(.minutes(10)))
+@Suite("Whose file a refresh or repair finds")
 struct RenewalTests {
     static let old = Bytes.pattern(count: 300_000)
     static let new = Bytes.pattern(count: 300_001, seed: 2)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import FKEngine
 
-@Suite("The damaged file stays until its repair is proven", .timeLimit(.minutes(10)))
+@Suite("The damaged file stays until its repair is proven")
 struct RepairEndTests {
     private static let mib = 1 << 20
     static let content = Bytes.pattern(count: 3 * Self.mib + 77)

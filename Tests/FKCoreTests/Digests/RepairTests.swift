@@ -3,7 +3,7 @@ import Testing
 
 @testable import FKEngine
 
-@Suite("Verifying, repairing and refreshing finished files", .timeLimit(.minutes(10)))
+@Suite("Verifying, repairing and refreshing finished files")
 struct RepairTests {
     static let mib = 1 << 20
     static let content = Bytes.pattern(count: 3 * mib + 77)

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@Suite("Signed files", .timeLimit(.minutes(5)))
+@Suite("Signed files")
 struct SignedFileTests {
     private static let content = Bytes.pattern(count: 100_000)
 

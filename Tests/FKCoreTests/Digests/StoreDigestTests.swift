@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@Suite("Digests that stores send", .timeLimit(.minutes(10)))
+@Suite("Digests that stores send")
 struct StoreDigestTests {
     private static func answer(
         _ body: [UInt8], _ fields: [HeaderField], to request: TransportRequest, cut: Int? = nil

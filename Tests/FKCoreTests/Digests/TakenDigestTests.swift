@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// A task has half of its file, and its digest is taken away.
-@Suite("A digest that is taken away", .timeLimit(.minutes(10)))
+@Suite("A digest that is taken away")
 struct TakenDigestTests {
     private static let content = Bytes.pattern(count: 400_000)
     private static let changed = otherVersion(of: content)

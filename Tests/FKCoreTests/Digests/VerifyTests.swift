@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@Suite("Digests, lengths and limits", .timeLimit(.minutes(10)))
+@Suite("Digests, lengths and limits")
 struct VerifyTests {
     @Test("a right digest, computed while writing", arguments: Checksum.Algorithm.allCases, [0, 10, 400_000])
     func right(_ algorithm: Checksum.Algorithm, _ size: Int) async throws {

@@ -10,7 +10,7 @@ import Testing
 #endif
 
 /// Verbs while a finished file is compared after another boot.
-@Suite("A finished file while it is compared", .timeLimit(.minutes(10)))
+@Suite("A finished file while it is compared")
 struct ComparisonTests {
     static let content = Bytes.pattern(count: 300_000)
 

@@ -55,7 +55,7 @@ enum Meddling: CaseIterable, CustomTestStringConvertible {
     }
 }
 
-@Suite("Files of others", .timeLimit(.minutes(10)))
+@Suite("Files of others")
 struct ForeignFileTests {
     static let content = Bytes.pattern(count: 1_000)
 
@@ -206,7 +206,7 @@ struct ForeignFileTests {
     }
 }
 
-@Suite("Files that were moved aside", .timeLimit(.minutes(10)))
+@Suite("Files that were moved aside")
 struct SetAsideTests {
     static let content = Bytes.pattern(count: 1_000)
 

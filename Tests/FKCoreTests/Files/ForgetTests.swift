@@ -4,7 +4,7 @@ import Testing
 @testable import FKEngine
 @testable import FKStore
 
-@Suite("Forget", .timeLimit(.minutes(10)))
+@Suite("Forget")
 struct ForgetTests {
     static let content = Bytes.pattern(count: 400_000)
 

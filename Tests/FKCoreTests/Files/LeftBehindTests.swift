@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@Suite("What a middleware that moves the file leaves to the engine", .timeLimit(.minutes(10)))
+@Suite("What a middleware that moves the file leaves to the engine")
 struct LeftBehindTests {
     static let content = Bytes.pattern(count: 1_000)
 

@@ -4,7 +4,7 @@ import Testing
 @testable import FKEngine
 
 /// A response middleware names a file as the finished one, or changes it.
-@Suite("Whose file a response middleware has named", .timeLimit(.minutes(10)))
+@Suite("Whose file a response middleware has named")
 struct NamedFileTests {
     typealias Found = NamedFile.Found
     private static let content = Bytes.pattern(count: 3_000)

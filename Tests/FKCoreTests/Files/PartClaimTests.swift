@@ -4,7 +4,7 @@ import Testing
 @testable import FKEngine
 @testable import FKStore
 
-@Suite("Whose part file is at a name, and what may be done to it", .timeLimit(.minutes(10)))
+@Suite("Whose part file is at a name, and what may be done to it")
 struct PartClaimTests {
     struct Row: CustomTestStringConvertible, Sendable {
         var name: String

@@ -3,7 +3,7 @@ import Testing
 
 @testable import FKEngine
 
-@Suite("Part files in another folder", .timeLimit(.minutes(10)))
+@Suite("Part files in another folder")
 struct PartsFolderTests {
     private static let content = Bytes.pattern(count: 400_000)
 

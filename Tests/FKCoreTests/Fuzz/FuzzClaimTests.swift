@@ -5,7 +5,7 @@ import Testing
 
 /// Info files with a right checksum that say what is not so: bytes that were never received, a file that is not there, a
 /// length that is not the file's.
-@Suite("Fuzzed claims", .timeLimit(.minutes(10)))
+@Suite("Fuzzed claims")
 struct FuzzClaimTests {
     /// A task whose record may lie, and what its server delivers.
     private struct Claim {

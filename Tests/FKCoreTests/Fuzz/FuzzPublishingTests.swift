@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// Nasty names on the way to the disk, into folders full of traps.
-@Suite("Fuzzed publishing", .timeLimit(.minutes(10)))
+@Suite("Fuzzed publishing")
 struct FuzzPublishingTests {
     private static let content = Bytes.pattern(count: 3_000)
 

@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// One file, no range, a server that does not keep to HTTP.
-@Suite("Answers that are not what they say", .timeLimit(.minutes(10)))
+@Suite("Answers that are not what they say")
 struct AnswerTests {
     static let content = Bytes.pattern(count: 300_000)
 

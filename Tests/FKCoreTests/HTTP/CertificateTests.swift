@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// Nobody is believed to be the server who cannot prove it.
-@Suite("Certificates", .timeLimit(.minutes(10)))
+@Suite("Certificates")
 struct CertificateTests {
     private static let content = Bytes.pattern(count: 1_000)
 

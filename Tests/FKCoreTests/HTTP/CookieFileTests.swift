@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@Suite("Files of cookies", .timeLimit(.minutes(5)))
+@Suite("Files of cookies")
 struct CookieFileTests {
     /// Domain, whether subdomains count, path, secure, expiry, name.
     private static let cookies = [

@@ -5,7 +5,7 @@
     import TestSupport
     import Testing
 
-    @Suite("What the transport over libcurl has of its own", .timeLimit(.minutes(10)))
+    @Suite("What the transport over libcurl has of its own")
     struct CurlTransportTests {
         @Test("a transport that nobody shuts down still ends what runs")
         func dropped() async throws {

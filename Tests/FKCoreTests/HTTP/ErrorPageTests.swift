@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@Suite("Pages that come with an error", .timeLimit(.minutes(10)))
+@Suite("Pages that come with an error")
 struct ErrorPageTests {
     @Test(
         "Only the text is left of a page",

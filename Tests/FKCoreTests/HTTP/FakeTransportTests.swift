@@ -3,7 +3,7 @@ import Testing
 
 /// The fake keeps the contract that the conformance suite holds real transports to: a test that passes over it says
 /// something about the engine.
-@Suite("The fake transport", .timeLimit(.minutes(10)))
+@Suite("The fake transport")
 struct FakeTransportTests {
     private let clock = ManualClock()
 

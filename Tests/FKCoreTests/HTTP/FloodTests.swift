@@ -6,7 +6,7 @@
     import Testing
 
     /// Servers that keep libcurl reading without end.
-    @Suite("Floods", .timeLimit(.minutes(10)))
+    @Suite("Floods")
     struct FloodTests {
         enum Flood: String, CaseIterable, Sendable { case windowUpdate, priority, emptyData, ping, connect }
 

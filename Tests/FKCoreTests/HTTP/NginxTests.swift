@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@Suite("A real nginx", .timeLimit(.minutes(10)))
+@Suite("A real nginx")
 struct NginxTests {
     /// Has requests go to the slow twin of their URL until the value is false: a transfer can then be interrupted in its
     /// middle however busy the machine is, and is over quickly afterwards.

@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// `RedirectRules` decides; the rules themselves are tested as values.
-@Suite("Redirects", .timeLimit(.minutes(10)))
+@Suite("Redirects")
 struct RedirectTests {
     private static let content = Bytes.pattern(count: 1_000)
 

@@ -8,7 +8,7 @@
     @testable import FKTransport
 
     /// Requests that are sent again without an attempt.
-    @Suite("Requests sent again", .timeLimit(.minutes(10)))
+    @Suite("Requests sent again")
     struct SendingTests {
         private func sending(_ change: (inout Sending) -> Void) -> Sending {
             var sending = Sending()

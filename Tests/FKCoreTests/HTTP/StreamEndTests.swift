@@ -6,7 +6,7 @@
     import Testing
 
     /// A server of HTTP/2 frames that sends a body of 40,000 bytes without a length, and then something else.
-    @Suite("The end of an HTTP/2 stream", .timeLimit(.minutes(10)))
+    @Suite("The end of an HTTP/2 stream")
     struct StreamEndTests {
         enum End: String, CaseIterable, Sendable {
             case endStream, goAwayAfterEnd, garbage, pushPromise, badPadding, badSettings, badHeaders, unknownStream

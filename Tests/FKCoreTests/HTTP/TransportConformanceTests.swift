@@ -3,7 +3,7 @@
     import TestSupport
     import Testing
 
-    @Suite("The transport over libcurl", .timeLimit(.minutes(10)))
+    @Suite("The transport over libcurl")
     struct TransportConformanceTests {
         @Test(
             "keeps the transports' contract",

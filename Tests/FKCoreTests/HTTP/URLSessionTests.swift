@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@Suite("A downloader over URLSession", .timeLimit(.minutes(10)))
+@Suite("A downloader over URLSession")
 struct URLSessionTests {
     private func bench(_ settings: (inout Configure) -> Void = { _ in }) throws -> LiveBench {
         try LiveBench {

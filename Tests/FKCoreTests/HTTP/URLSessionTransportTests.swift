@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// One after another: all sessions of a process share one queue, and what floods it would make others look silent.
-@Suite("The transport over URLSession", .serialized, .timeLimit(.minutes(10)))
+@Suite("The transport over URLSession", .serialized)
 struct URLSessionTransportTests {
     /// A case that FoundationNetworking's own faults make impossible. Docs/Transports.md has the same list.
     struct Impossible: Sendable, CustomTestStringConvertible {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import FKEngine
 
-@Suite("A web page in the place of a file", .timeLimit(.minutes(10))) struct WebPageTests {
+@Suite("A web page in the place of a file") struct WebPageTests {
     private func head(_ type: String?, _ more: [HeaderField] = []) -> ResponseHead {
         ResponseHead(
             status: 200, fields: (type.map { [HeaderField("Content-Type", $0)] } ?? []) + more, url: "http://h/x"

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@Suite("Middleware programs", .timeLimit(.minutes(10)))
+@Suite("Middleware programs")
 struct MiddlewareProgramTests {
     static let content = Bytes.pattern(count: 1_000)
 

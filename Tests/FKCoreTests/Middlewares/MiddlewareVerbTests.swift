@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// Middlewares that act upon their own task, or upon each other's.
-@Suite("Middlewares that give verbs", .timeLimit(.minutes(10)))
+@Suite("Middlewares that give verbs")
 struct MiddlewareVerbTests {
     static let content = Bytes.pattern(count: 3_000)
 

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@Suite("The pipeline's order", .timeLimit(.minutes(10)))
+@Suite("The pipeline's order")
 struct PipelineTests {
     static let content = Bytes.pattern(count: 1_000)
 

@@ -4,7 +4,7 @@ import Testing
 @testable import FKEngine
 
 /// Programs as the system runs them.
-@Suite("Running middleware programs", .timeLimit(.minutes(10)))
+@Suite("Running middleware programs")
 struct ProgramHostTests {
     private let folder: TemporaryFolder
 

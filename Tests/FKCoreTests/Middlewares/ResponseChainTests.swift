@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@Suite("The response chain", .timeLimit(.minutes(10)))
+@Suite("The response chain")
 struct ResponseChainTests {
     static let content = Bytes.pattern(count: 1_000)
 

@@ -5,7 +5,7 @@ import Testing
 @testable import FKTransport
 
 /// A task with every kind of secret, and every way in which its URL can change. What libcurl would send is compared.
-@Suite("Secrets of a task whose URL changes", .timeLimit(.minutes(10)))
+@Suite("Secrets of a task whose URL changes")
 struct SecretOriginTests {
     enum Way: String, CaseIterable, Sendable {
         case mirror, port, scheme, offered, relinked, retriedFrom, program, programThatRepeats, middleware, refreshed

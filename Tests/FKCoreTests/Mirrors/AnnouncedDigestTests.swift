@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// The digest that the first server announced binds every source of the task.
-@Suite("The digest of the first server", .timeLimit(.minutes(10)))
+@Suite("The digest of the first server")
 struct AnnouncedDigestTests {
     private static let content = Bytes.pattern(count: 3_000_000)
     /// Another file of the same length, whose first bytes are the same.

@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// The first server breaks off and does not answer again. A mirror continues with the file that it has under the same name.
-@Suite("Mirrors that disagree", .timeLimit(.minutes(10)))
+@Suite("Mirrors that disagree")
 struct DisagreeingMirrorTests {
     enum Other: String, CaseIterable, Sendable {
         case same, otherLength, otherBytes, otherDigest

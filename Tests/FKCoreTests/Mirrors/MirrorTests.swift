@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// The plan A, B: A's connection is lost half way, B goes on, or begins again where the files are not the same.
-@Suite("Bytes across mirrors", .timeLimit(.minutes(10)))
+@Suite("Bytes across mirrors")
 struct MirrorTests {
     static let sizes = [10_000, 400_000]
     static let a = "http://a.example/f"
@@ -241,7 +241,7 @@ struct MirrorTests {
     }
 }
 
-@Suite("The digest a server tells", .timeLimit(.minutes(10)))
+@Suite("The digest a server tells")
 struct ServerDigestTests {
     private static let content = Bytes.pattern(count: 400_000)
 

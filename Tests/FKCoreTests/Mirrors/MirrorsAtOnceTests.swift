@@ -6,7 +6,7 @@ import Testing
 @testable import FKTransport
 
 /// One file from A and B at once: A's first connection is held in its middle by a gate.
-@Suite("Several mirrors at once", .timeLimit(.minutes(10)))
+@Suite("Several mirrors at once")
 struct MirrorsAtOnceTests {
     private static let content = Bytes.pattern(count: 8 << 20)
     private static let a = "http://a.example/f"

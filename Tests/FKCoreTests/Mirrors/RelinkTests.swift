@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// A task whose address a.example has given half of the file gets another one, b.example.
-@Suite("Relink", .timeLimit(.minutes(10)))
+@Suite("Relink")
 struct RelinkTests {
     static let size = 400_000
     static let content = Bytes.pattern(count: size)

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@Suite("Names and destinations", .timeLimit(.minutes(10)))
+@Suite("Names and destinations")
 struct DestinationTests {
     static let content = Bytes.pattern(count: 1_000)
     static let other: [UInt8] = [9, 9, 9]

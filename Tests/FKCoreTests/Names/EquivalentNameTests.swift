@@ -5,7 +5,7 @@ import Testing
 
 /// Names of folders, files and barrels are bytes. `é` as one scalar (NFC) and as a letter with a mark (NFD) are equal
 /// to a `String`, and two names to Linux.
-@Suite("Names that are canonically equivalent", .timeLimit(.minutes(10)))
+@Suite("Names that are canonically equivalent")
 struct EquivalentNameTests {
     static let composed = "caf\u{e9}"
     static let decomposed = "cafe\u{301}"

@@ -3,7 +3,7 @@ import Testing
 
 /// Whatever a server calls a file, it arrives as one harmless name in the folder that was
 /// asked for, and nothing else is touched. `NameRulesTests` has the rules as values.
-@Suite("Names of files", .timeLimit(.minutes(10)))
+@Suite("Names of files")
 struct HostileNameTests {
     /// What a server sends, and the name that comes of it.
     static let rows: [(String, String)] = [

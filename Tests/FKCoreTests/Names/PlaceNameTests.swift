@@ -3,7 +3,7 @@ import Testing
 
 /// A name that a list gives stays below its folder, and a path that is not
 /// text is refused.
-@Suite("Names that lead elsewhere", .timeLimit(.minutes(10)))
+@Suite("Names that lead elsewhere")
 struct PlaceNameTests {
     @Test(
         "names of a list that are refused",

@@ -3,7 +3,7 @@ import Testing
 
 @testable import FKEngine
 
-@Suite("Changes for followers", .timeLimit(.minutes(10)))
+@Suite("Changes for followers")
 struct ChangeJournalTests {
     private let folder: TemporaryFolder
     private let workPath: WorkPath

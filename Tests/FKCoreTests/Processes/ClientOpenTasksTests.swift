@@ -3,7 +3,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Waiting until no task can run", .timeLimit(.minutes(10)))
+@Suite("Waiting until no task can run")
 struct ClientOpenTasksTests {
     private static let id = TaskID(url: "http://h.example/a")
 

@@ -5,7 +5,7 @@ import Testing
 
 /// Downloaders that do not own their work path, beside one that does. Both are in this process: the lock of a work path
 /// excludes a second owner here as well.
-@Suite("Roles", .timeLimit(.minutes(10)))
+@Suite("Roles")
 struct ClientRoleTests {
     static let content = Bytes.pattern(count: 400_000)
 

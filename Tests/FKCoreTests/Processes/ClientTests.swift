@@ -5,7 +5,7 @@ import Testing
 @testable import FKEngine
 
 /// Processes without the engine, played in this process: a work path has one engine here as well.
-@Suite("Mailbox, following, taking over", .timeLimit(.minutes(10)))
+@Suite("Mailbox, following, taking over")
 struct ClientTests {
     static let content = Bytes.pattern(count: 400_000)
 

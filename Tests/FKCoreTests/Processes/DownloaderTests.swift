@@ -4,7 +4,7 @@ import Testing
 @testable import FKCore
 @testable import FKEngine
 
-@Suite("A downloader's life", .timeLimit(.minutes(10)))
+@Suite("A downloader's life")
 struct DownloaderTests {
     static let content = Bytes.pattern(count: 1_000)
 
@@ -246,7 +246,7 @@ struct DownloaderTests {
 
 extension Engine {
     /// To be looked at by nobody else: whether it is still there.
-    fileprivate func run(of id: TaskID) -> Weak { Weak(book[id]?.run) }
+    fileprivate func run(of id: TaskID) -> Weak { Weak(book[id]?.taskRun) }
 }
 
 /// A run seen from outside of its engine. Sendable because only its being there is asked for.

@@ -4,7 +4,7 @@ import Testing
 @testable import FKEngine
 
 /// Messages and answers as fk 1.0 wrote them, byte for byte, one of each kind. Its clients read only answers of this form.
-@Suite("Mailbox: messages of the version before", .timeLimit(.minutes(10)))
+@Suite("Mailbox: messages of the version before")
 struct MailboxVersionTests {
     /// Performed in this order. ID is the task of the first message, OUT a folder.
     static let course: [(message: String, answer: String)] = [

@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// Only the holder of the work path's lock writes in it, and only to carry something out.
-@Suite("Who may write", .timeLimit(.minutes(10)))
+@Suite("Who may write")
 struct OwnershipTests {
     static let content = Bytes.pattern(count: 400_000)
 

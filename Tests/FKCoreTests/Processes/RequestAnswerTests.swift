@@ -5,7 +5,7 @@ import Testing
 @testable import FKEngine
 
 /// What reaches the process that asked.
-@Suite("Answers to requests of other processes", .timeLimit(.minutes(10)))
+@Suite("Answers to requests of other processes")
 struct RequestAnswerTests {
     @Test("an answer of any length reaches its asker, in pages where it is long", arguments: [1, 3_000, 40_000])
     func pages(_ count: Int) throws {

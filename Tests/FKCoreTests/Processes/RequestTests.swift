@@ -5,7 +5,7 @@ import Testing
 @testable import FKEngine
 
 /// In one process: the engine is a bench, other processes are mailboxes on its work path.
-@Suite("Requests of other processes", .timeLimit(.minutes(10)))
+@Suite("Requests of other processes")
 struct RequestTests {
     static let content = Bytes.pattern(count: 400_000)
 

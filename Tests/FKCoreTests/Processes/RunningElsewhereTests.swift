@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@Suite("What other processes see of a running task", .timeLimit(.minutes(10)))
+@Suite("What other processes see of a running task")
 struct RunningElsewhereTests {
     private static let content = Bytes.pattern(count: 400_000)
 

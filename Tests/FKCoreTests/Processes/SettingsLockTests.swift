@@ -5,7 +5,7 @@ import Testing
 @testable import FKEngine
 @testable import FKStore
 
-@Suite("Files that are read, changed and replaced", .timeLimit(.minutes(10)))
+@Suite("Files that are read, changed and replaced")
 struct SettingsLockTests {
     @Test("many change the policies of hosts at once: none is lost")
     func hosts() throws {

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@Suite("Threads that can be waited for", .timeLimit(.minutes(10)))
+@Suite("Threads that can be waited for")
 struct WorkThreadTests {
     /// Libraries clean up a thread behind its last line, and `exit` must not come before that.
     @Test("join returns behind the end of the thread, what libraries do there included") func join() async throws {

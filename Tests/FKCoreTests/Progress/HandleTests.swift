@@ -4,7 +4,7 @@ import Testing
 @testable import FKCore
 @testable import FKEngine
 
-@Suite("Handles: decisions", .timeLimit(.minutes(10)))
+@Suite("Handles: decisions")
 struct HandleTests {
     static let id = TaskID(url: "http://h/a")
 

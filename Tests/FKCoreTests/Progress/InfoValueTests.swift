@@ -4,7 +4,7 @@ import Testing
 @testable import FKEngine
 @testable import FKModel
 
-@Suite("Values of infos and settings", .timeLimit(.minutes(10)))
+@Suite("Values of infos and settings")
 struct InfoValueTests {
     private static let until = Date(timeIntervalSince1970: 1_700_000_000)
 

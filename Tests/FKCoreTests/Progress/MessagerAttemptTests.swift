@@ -3,7 +3,7 @@ import Testing
 
 @testable import FKEngine
 
-@Suite("Attempts", .timeLimit(.minutes(10)))
+@Suite("Attempts")
 struct MessagerAttemptTests {
     static let content = Bytes.pattern(count: 400_000)
 

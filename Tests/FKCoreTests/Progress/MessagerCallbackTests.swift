@@ -3,7 +3,7 @@ import Testing
 
 @testable import FKEngine
 
-@Suite("Three callbacks and queries of a task", .timeLimit(.minutes(10)))
+@Suite("Three callbacks and queries of a task")
 struct MessagerCallbackTests {
     static let content = Bytes.pattern(count: 400_000)
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import FKCore
 
-@Suite("Foundation's Progress", .timeLimit(.minutes(10)))
+@Suite("Foundation's Progress")
 struct MessagerProgressTests {
     static let content = Bytes.pattern(count: 400_000)
 

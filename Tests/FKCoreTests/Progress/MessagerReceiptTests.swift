@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@Suite("Receipts", .timeLimit(.minutes(10)))
+@Suite("Receipts")
 struct MessagerReceiptTests {
     static let content = Bytes.pattern(count: 400_000)
 

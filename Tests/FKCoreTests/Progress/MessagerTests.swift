@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@Suite("Messager", .timeLimit(.minutes(10)))
+@Suite("Messager")
 struct MessagerTests {
     static let content = Bytes.pattern(count: 400_000)
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import FKEngine
 
-@Suite("What is reported, and what is kept for it", .timeLimit(.minutes(10)))
+@Suite("What is reported, and what is kept for it")
 struct ReportTests {
     static let content = Bytes.pattern(count: 400_000)
 

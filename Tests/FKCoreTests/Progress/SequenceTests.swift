@@ -4,7 +4,7 @@ import Testing
 @testable import FKEngine
 
 /// Waits and sequences end: with what they follow, with whoever waits, and at once where there is nothing to follow.
-@Suite("Waits and sequences that end", .timeLimit(.minutes(10)))
+@Suite("Waits and sequences that end")
 struct SequenceTests {
     static let content = Bytes.pattern(count: 400_000)
     static let unknown = TaskID(url: "http://h.example/none")

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@Suite("The sum over all tasks", .timeLimit(.minutes(10)))
+@Suite("The sum over all tasks")
 struct TotalTests {
     static let content = Bytes.pattern(count: 400_000)
 

@@ -5,7 +5,7 @@ import Testing
 @testable import FKEngine
 
 /// What an application learns about a URL that it has not loaded, and about one as it gave it.
-@Suite("URLs without a task, and URLs as given", .timeLimit(.minutes(10))) struct UnknownURLTests {
+@Suite("URLs without a task, and URLs as given") struct UnknownURLTests {
     private let url = "http://user:word@h.example/missing"
 
     @Test("A question about a URL without a task is a problem, once; a question whether there is one is not")

@@ -4,7 +4,7 @@ import Testing
 @testable import FKEngine
 
 /// Requests about more tasks than an engine keeps in memory.
-@Suite("Crowds of tasks", .timeLimit(.minutes(10)))
+@Suite("Crowds of tasks")
 struct CrowdTests {
     private static let count = TaskBook.tasksInMemory + 1_500
     private static let most = TaskBook.tasksInMemory + 64

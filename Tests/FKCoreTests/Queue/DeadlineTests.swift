@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@Suite("Deadlines and stalls of single tasks", .timeLimit(.minutes(10)))
+@Suite("Deadlines and stalls of single tasks")
 struct DeadlineTests {
     static let content = Bytes.pattern(count: 400_000)
 

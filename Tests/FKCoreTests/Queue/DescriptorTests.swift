@@ -3,7 +3,7 @@ import Testing
 
 @testable import FKEngine
 
-@Suite("Out of descriptors", .timeLimit(.minutes(10)))
+@Suite("Out of descriptors")
 struct DescriptorTests {
     private static let outOfDescriptors = DownloadError(
         .connect, "The server could not be reached.", underlying: "socket: \(String(cString: strerror(EMFILE)))",

@@ -6,7 +6,7 @@ import Testing
 @testable import FKStore
 
 /// What a host asks for holds for all of its tasks, and each of them can say so.
-@Suite("Hosts that ask to be left alone", .timeLimit(.minutes(10)))
+@Suite("Hosts that ask to be left alone")
 struct HostPauseTests {
     private static let content = Bytes.pattern(count: 1_000)
 

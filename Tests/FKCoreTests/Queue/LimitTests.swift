@@ -4,7 +4,7 @@ import Testing
 @testable import FKEngine
 
 /// Limits act at once, and on the tasks they are meant for. The clock stands still where it is not moved: no pause ends by itself.
-@Suite("Limits", .timeLimit(.minutes(10)))
+@Suite("Limits")
 struct LimitTests {
     private static let content = Bytes.pattern(count: 10_000)
 

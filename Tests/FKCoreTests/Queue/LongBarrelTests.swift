@@ -4,7 +4,7 @@ import Testing
 @testable import FKModel
 
 /// The work grows with the number of tasks and not with its square. Counted is work, not time.
-@Suite("Many tasks in one barrel, many files of one name", .timeLimit(.minutes(10)))
+@Suite("Many tasks in one barrel, many files of one name")
 struct LongBarrelTests {
     static let content = Bytes.pattern(count: 500)
     static let count = 1_000

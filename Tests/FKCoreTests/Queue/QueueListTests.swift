@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@Suite("Waiting and running lists", .timeLimit(.minutes(10)))
+@Suite("Waiting and running lists")
 struct QueueListTests {
     static let content = Bytes.pattern(count: 100)
 

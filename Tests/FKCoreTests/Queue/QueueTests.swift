@@ -4,7 +4,7 @@ import Testing
 @testable import FKCore
 @testable import FKEngine
 
-@Suite("Queue, slots and hosts", .timeLimit(.minutes(10)))
+@Suite("Queue, slots and hosts")
 struct QueueTests {
     static let content = Bytes.pattern(count: 100)
 

@@ -64,7 +64,7 @@ private final class Dropping: ByteSource {
     func close() {}
 }
 
-@Suite("A reader whose bytes are dropped while it reads", .timeLimit(.minutes(1)))
+@Suite("A reader whose bytes are dropped while it reads")
 struct PartReaderTests {
     private let folder: TemporaryFolder
     private let content = Bytes.pattern(count: 3 * PartReader.chunk)

@@ -23,7 +23,7 @@ struct ReadBytes {
     }
 }
 
-@Suite("Bytes in order, while they arrive", .timeLimit(.minutes(10)))
+@Suite("Bytes in order, while they arrive")
 struct StreamTests {
     private let folder: TemporaryFolder
     private let server: FaultServer

@@ -4,7 +4,7 @@ import Testing
 /// `Tests/Fixtures/work-path-1.0.0` is a work path that the sources of version 1.0.0 (commit 61a1ae2) have written: with a complete
 /// member, a failed one, a suspended one with half of its bytes and a waiting one with options in the barrel `set`, and a
 /// cancelled task.
-@Suite("A work path of version 1.0.0", .timeLimit(.minutes(10)))
+@Suite("A work path of version 1.0.0")
 struct FormerWorkPathTests {
     private static let origin = "http://127.0.0.1:8765/"
     private static let names = ["finished.bin", "missing.bin", "suspended.bin", "cancelled.bin", "waiting.bin"]

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@Suite("Records, attributes and last use", .timeLimit(.minutes(10)))
+@Suite("Records, attributes and last use")
 struct RecordsTests {
     private static let content = Bytes.pattern(count: 1_000)
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import FKEngine
 
-@Suite("Partial files of other programs", .timeLimit(.minutes(10)))
+@Suite("Partial files of other programs")
 struct AdoptTests {
     private static let content = Bytes.pattern(count: 400_000)
 

@@ -3,7 +3,7 @@ import Testing
 
 /// The file on the server becomes another one while ours is not whole. Bytes of the two are
 /// never mixed.
-@Suite("The file on the server changes", .serialized, .timeLimit(.minutes(10)))
+@Suite("The file on the server changes", .serialized)
 struct ChangedFileTests {
     /// How a server names the version of its file.
     enum Naming: String, Sendable, CaseIterable, CustomTestStringConvertible {

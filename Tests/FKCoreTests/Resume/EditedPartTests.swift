@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// Somebody else writes to the part file between two attempts, or shortens it.
-@Suite("The part file is edited", .timeLimit(.minutes(10)))
+@Suite("The part file is edited")
 struct EditedPartTests {
     private static let content = Bytes.pattern(count: 400_000)
 

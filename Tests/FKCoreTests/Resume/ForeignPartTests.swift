@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// Somebody else has made what bears the part file's name.
-@Suite("A part file of somebody else", .timeLimit(.minutes(10)))
+@Suite("A part file of somebody else")
 struct ForeignPartTests {
     private static let content = Bytes.pattern(count: 400_000)
     private static let precious: [UInt8] = [9, 9, 9]

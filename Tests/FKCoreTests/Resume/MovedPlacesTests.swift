@@ -3,7 +3,7 @@ import Testing
 
 @testable import FKEngine
 
-@Suite("Folders that have moved", .timeLimit(.minutes(10)))
+@Suite("Folders that have moved")
 struct MovedPlacesTests {
     private static let content = Bytes.pattern(count: 400_000)
 

@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// After a power cut the first engine ends as well, before it has got a byte.
-@Suite("An engine that ends early after a power cut", .timeLimit(.minutes(10)))
+@Suite("An engine that ends early after a power cut")
 struct PowerCutTests {
     private static let content = Bytes.pattern(count: 4_000_000)
 

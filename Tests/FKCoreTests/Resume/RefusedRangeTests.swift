@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// A server breaks the first transfer off, and then refuses every range.
-@Suite("Refused ranges", .timeLimit(.minutes(10)))
+@Suite("Refused ranges")
 struct RefusedRangeTests {
     private static let content = Bytes.pattern(count: 900_000)
 

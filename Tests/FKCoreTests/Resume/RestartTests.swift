@@ -3,7 +3,7 @@ import Testing
 
 @testable import FKEngine
 
-@Suite("Closing, dying and coming back", .timeLimit(.minutes(10)))
+@Suite("Closing, dying and coming back")
 struct RestartTests {
     static let content = Bytes.pattern(count: 400_000)
 

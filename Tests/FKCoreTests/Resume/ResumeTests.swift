@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// What a second attempt makes of what the first one left, end to end. The rules themselves are tested as values.
-@Suite("Resuming", .timeLimit(.minutes(10)))
+@Suite("Resuming")
 struct ResumeTests {
     /// Small enough to be written without the engine being asked, and too large for that.
     static let sizes = [10_000, 400_000]

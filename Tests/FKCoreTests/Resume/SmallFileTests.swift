@@ -4,7 +4,7 @@ import Testing
 @testable import FKEngine
 
 /// Files of at most 256 KiB, which are written without the engine being asked first.
-@Suite("Small files that take their time", .timeLimit(.minutes(10)))
+@Suite("Small files that take their time")
 struct SmallFileTests {
     static let content = Bytes.pattern(count: 119_000)
 

@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// A body without a length is cut, and the rest comes in parts whose `Content-Range` has the total `*`.
-@Suite("Parts of a file of unknown length", .timeLimit(.minutes(10)))
+@Suite("Parts of a file of unknown length")
 struct UnknownTotalTests {
     private static func head(_ status: Int, _ fields: [HeaderField] = []) -> FakeTransport.Answer.Step {
         .head(ResponseHead(status: status, fields: [.init("ETag", "\"x\"")] + fields, url: "http://a.example/f"))

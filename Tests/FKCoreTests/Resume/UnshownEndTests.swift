@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// A body of HTTP/2 without a length ends, and the transport cannot tell whether that is its end.
-@Suite("The end of a body that nothing showed", .timeLimit(.minutes(10)))
+@Suite("The end of a body that nothing showed")
 struct UnshownEndTests {
     private static let content = Bytes.pattern(count: 300_000)
 

@@ -4,7 +4,7 @@ import Testing
 @testable import FKEngine
 
 /// Attempts are counted since the last progress.
-@Suite("Progress of attempts", .timeLimit(.minutes(10)))
+@Suite("Progress of attempts")
 struct AttemptCountTests {
     private static let content = Bytes.pattern(count: 300_000)
 

@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// The bytes of an attempt count for middlewares, also those of a file with a wrong digest.
-@Suite("Bytes of failed attempts", .timeLimit(.minutes(10)))
+@Suite("Bytes of failed attempts")
 struct AttemptProgressTests {
     private static let content = Bytes.pattern(count: 50_000)
 

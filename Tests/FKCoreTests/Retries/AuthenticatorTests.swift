@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@Suite("A token is renewed once for all tasks", .timeLimit(.minutes(10)))
+@Suite("A token is renewed once for all tasks")
 struct AuthenticatorTests {
     private static let content = Bytes.pattern(count: 1_000)
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import FKEngine
 
-@Suite("Middlewares decide on failures and heads", .timeLimit(.minutes(10)))
+@Suite("Middlewares decide on failures and heads")
 struct FailureStageTests {
     static let content = Bytes.pattern(count: 1_000)
 

@@ -5,7 +5,7 @@ import Testing
 @testable import FKEngine
 
 /// `Builder(plan:)`: the list of ZFRetryDownloader.
-@Suite("Plans of attempts", .timeLimit(.minutes(10))) struct PlanTests {
+@Suite("Plans of attempts") struct PlanTests {
     static let content = Bytes.pattern(count: 300_000)
     private let a = "http://a.example/one.bin"
     private let b = "http://b.example/two.bin"

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@Suite("Failures and retries", .timeLimit(.minutes(10)))
+@Suite("Failures and retries")
 struct RetryTests {
     static let content = Bytes.pattern(count: 1_000)
 

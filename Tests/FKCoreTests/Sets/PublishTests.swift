@@ -53,7 +53,7 @@ private struct SetBench {
     func state() -> BarrelState { PublishedSets.state(of: "model", in: bench.workPath) }
 }
 
-@Suite("Sets that appear whole", .timeLimit(.minutes(10)))
+@Suite("Sets that appear whole")
 struct PublishTests {
     @Test("the files appear with the mark and nothing beside them; the same again changes nothing")
     func first() async throws {

@@ -4,7 +4,7 @@ import Testing
 @testable import FKCore
 @testable import FKEngine
 
-@Suite("Trimming to a number of bytes", .timeLimit(.minutes(10)))
+@Suite("Trimming to a number of bytes")
 struct TrimTests {
     /// File systems allocate late and keep attributes in blocks of their own.
     private func isNear(_ one: Int64, _ other: Int64) -> Bool { abs(one - other) <= 16_384 }

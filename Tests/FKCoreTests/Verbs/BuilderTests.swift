@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@Suite("Builder", .timeLimit(.minutes(10)))
+@Suite("Builder")
 struct BuilderTests {
     @Test("a URL is encoded once, and is the task's identity together with its destination")
     func identity() throws {

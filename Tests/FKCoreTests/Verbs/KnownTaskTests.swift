@@ -4,7 +4,7 @@ import Testing
 @testable import FKEngine
 
 /// A task that is known takes the options of the last asking, whatever state it is in.
-@Suite("Options of known tasks", .timeLimit(.minutes(10)))
+@Suite("Options of known tasks")
 struct KnownTaskTests {
     private static let content = Bytes.pattern(count: 600_000)
     private static let wrong = try? Checksum(.sha256, hex: String(repeating: "0", count: 64))

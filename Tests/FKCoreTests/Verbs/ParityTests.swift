@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// Features of earlier downloaders that no other suite is about.
-@Suite("What earlier downloaders do", .timeLimit(.minutes(10)))
+@Suite("What earlier downloaders do")
 struct ParityTests {
     private static let content = Bytes.pattern(count: 1_000)
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import FKEngine
 
-@Suite("Toggle", .timeLimit(.minutes(10)))
+@Suite("Toggle")
 struct ToggleTests {
     static let content = Bytes.pattern(count: 1_000)
 

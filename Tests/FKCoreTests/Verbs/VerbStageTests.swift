@@ -4,7 +4,7 @@ import Testing
 @testable import FKEngine
 
 /// Verbs that come while an attempt is not in its body but somewhere else on its way.
-@Suite("Verbs at every stage of an attempt", .timeLimit(.minutes(10)))
+@Suite("Verbs at every stage of an attempt")
 struct VerbStageTests {
     static let content = Bytes.pattern(count: 3_000)
     static let verbs: [Verb] = [.suspend, .cancel, .trash]

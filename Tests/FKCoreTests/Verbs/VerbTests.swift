@@ -3,7 +3,7 @@ import Testing
 
 @testable import FKEngine
 
-@Suite("Verbs in every state", .timeLimit(.minutes(10)))
+@Suite("Verbs in every state")
 struct VerbTests {
     static let content = Bytes.pattern(count: 400_000)
 

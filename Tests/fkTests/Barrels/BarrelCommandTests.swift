@@ -3,7 +3,7 @@ import Testing
 
 @testable import fk
 
-@Suite("Barrels, end to end", .timeLimit(.minutes(10))) final class BarrelCommandTests: ServedSuite {
+@Suite("Barrels, end to end") final class BarrelCommandTests: ServedSuite {
     private let bodies = (1...3).map { Bytes.pattern(count: 100_000 * $0, seed: UInt64($0)) }
 
     override init() throws {

@@ -4,7 +4,7 @@ import Testing
 @testable import fk
 
 /// Running a long barrel again, with the index of its finished members and without it.
-@Suite("fk barrel run of a long barrel, again", .timeLimit(.minutes(10))) struct BarrelRunAgainTests {
+@Suite("fk barrel run of a long barrel, again") struct BarrelRunAgainTests {
     private static let count = FinishedIndex.leastCount + 100
     private let sandbox: Sandbox
     private let server: FaultServer

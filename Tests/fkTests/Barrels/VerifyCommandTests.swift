@@ -4,7 +4,7 @@ import Testing
 @testable import fk
 
 /// Finished files that are damaged, missing or changed on their servers, with the real program.
-@Suite("fk verify, barrel missing, barrel refresh", .timeLimit(.minutes(10)))
+@Suite("fk verify, barrel missing, barrel refresh")
 final class VerifyCommandTests: ServedSuite {
     private static let mib = 1 << 20
     private let large = Bytes.pattern(count: 5 * VerifyCommandTests.mib + 1_234)

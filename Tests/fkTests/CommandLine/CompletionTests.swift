@@ -4,7 +4,7 @@ import Testing
 @testable import fk
 
 /// The completion scripts in real shells. `fk` is a function there that prints its arguments.
-@Suite("Completions in real shells", .timeLimit(.minutes(10))) struct CompletionTests {
+@Suite("Completions in real shells") struct CompletionTests {
     /// Names that a shell could take for something else, and the beginnings that are typed.
     static let names = [
         "plain", "my b'ar", "sub$(touch pwned)", "tick`touch pwned`", "a:b@c=d", "semi;touch pwned", "q\"uote", "star*",

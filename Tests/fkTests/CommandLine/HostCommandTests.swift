@@ -3,7 +3,7 @@ import Testing
 
 @testable import fk
 
-@Suite("Policies of hosts on the command line", .timeLimit(.minutes(10)))
+@Suite("Policies of hosts on the command line")
 final class HostCommandTests: ServedSuite {
 
     override init() throws {

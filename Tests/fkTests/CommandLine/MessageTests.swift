@@ -3,7 +3,7 @@ import Testing
 
 @testable import fk
 
-@Suite("What a command says", .timeLimit(.minutes(10)))
+@Suite("What a command says")
 final class MessageTests: ServedSuite {
 
     override init() throws {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import fk
 
-@Suite("fk middleware", .timeLimit(.minutes(10)))
+@Suite("fk middleware")
 struct MiddlewareCommandTests {
     private let sandbox: Sandbox
 

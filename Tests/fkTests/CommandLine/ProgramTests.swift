@@ -144,7 +144,7 @@ import Testing
 }
 
 @Suite("Signals", .serialized) struct SignalTests {
-    @Test("A signal becomes one call on an ordinary thread", .timeLimit(.minutes(10))) func callback() async {
+    @Test("A signal becomes one call on an ordinary thread") func callback() async {
         let number = await withCheckedContinuation { continuation in
             let trap = SignalTrap([SIGUSR2]) { continuation.resume(returning: $0) }
             withExtendedLifetime(trap) { _ = kill(getpid(), SIGUSR2) }

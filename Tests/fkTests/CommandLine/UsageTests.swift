@@ -3,7 +3,7 @@ import Testing
 
 @testable import fk
 
-@Suite("What is refused before anything is fetched", .timeLimit(.minutes(10))) struct UsageTests {
+@Suite("What is refused before anything is fetched") struct UsageTests {
     private let sandbox: Sandbox
 
     init() throws { sandbox = try Sandbox() }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import fk
 
-@Suite("Work paths that are not as they should be, settings, the demo", .timeLimit(.minutes(10)))
+@Suite("Work paths that are not as they should be, settings, the demo")
 final class WorkPathCommandTests: ServedSuite {
     private let body = Bytes.pattern(count: 100_000)
 
@@ -91,7 +91,7 @@ final class WorkPathCommandTests: ServedSuite {
         #expect(!FileManager.default.fileExists(atPath: sandbox.workPath))
     }
 
-    @Test("The demo kills a run, continues it, and proves every byte", .timeLimit(.minutes(10)))
+    @Test("The demo kills a run, continues it, and proves every byte")
     func demo() async throws {
         let result = try await sandbox.done("demo", "-d", "demo", "--limit-rate", "0", "--no-progress")
         #expect(result.output.contains("SIGKILL") || result.errors.contains("SIGKILL"))

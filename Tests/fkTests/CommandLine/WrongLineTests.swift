@@ -3,7 +3,7 @@ import Testing
 
 @testable import fk
 
-@Suite("Wrong command lines", .timeLimit(.minutes(10))) struct WrongLineTests {
+@Suite("Wrong command lines") struct WrongLineTests {
     @Test("Each ends with its status and a message; nothing is written to disk or standard output")
     func table() async throws {
         #expect(WrongCommandLines.rows.count >= 80)

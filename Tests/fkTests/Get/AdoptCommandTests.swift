@@ -4,7 +4,7 @@ import Testing
 
 @testable import fk
 
-@Suite("--adopt", .timeLimit(.minutes(10)))
+@Suite("--adopt")
 final class AdoptCommandTests: ServedSuite {
     private static let body = Bytes.pattern(count: 300_000)
 

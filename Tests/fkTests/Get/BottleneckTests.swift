@@ -5,7 +5,7 @@ import Testing
 
 @testable import fk
 
-@Suite("What limits a running task", .timeLimit(.minutes(10))) struct BottleneckTests {
+@Suite("What limits a running task") struct BottleneckTests {
     private typealias Connection = Bottleneck.Measures.Connection
 
     /// A task with these parts, on a network that shows no limit.

@@ -6,7 +6,7 @@ import Testing
 
 @testable import fk
 
-@Suite("fk cat", .timeLimit(.minutes(10)))
+@Suite("fk cat")
 struct CatCommandTests {
     private let sandbox: Sandbox
     private let server: FaultServer

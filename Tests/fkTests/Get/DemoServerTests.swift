@@ -73,7 +73,7 @@ import Testing
         #expect(DemoRequest("GET /a HTTP/1.0\r\n\r\n")?.keepsAlive == false)
     }
 
-    @Test("Files arrive whole and in pieces, and what was sent is counted", .timeLimit(.minutes(10))) func serving()
+    @Test("Files arrive whole and in pieces, and what was sent is counted") func serving()
         async throws
     {
         let server = try DemoServer(files: [Self.file])
@@ -97,7 +97,7 @@ import Testing
         #expect(server.requests == 2)
     }
 
-    @Test("A file that is not there is 404; HEAD has no body", .timeLimit(.minutes(10))) func others() async throws {
+    @Test("A file that is not there is 404; HEAD has no body") func others() async throws {
         let server = try DemoServer(files: [Self.file])
         defer { server.stop() }
         let missing = try #require(URL(string: "http://127.0.0.1:\(server.port)/nothing"))
@@ -110,7 +110,7 @@ import Testing
         #expect(server.bytesSent == 0)
     }
 
-    @Test("Stopping ends connections that are being served", .timeLimit(.minutes(10))) func stopping() async throws {
+    @Test("Stopping ends connections that are being served") func stopping() async throws {
         let server = try DemoServer(files: [Self.file], bytesPerSecond: 10_000)
         let url = try #require(URL(string: server.url(of: Self.file)))
         let transfer = Task { try await URLSession.shared.data(from: url).0 }

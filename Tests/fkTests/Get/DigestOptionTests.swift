@@ -4,7 +4,7 @@ import Testing
 @testable import fk
 
 /// Digests and mirrors that servers tell, links that expire, and bytes that are there already.
-@Suite("Digests, links and reuse, end to end", .timeLimit(.minutes(10))) final class DigestOptionTests: ServedSuite {
+@Suite("Digests, links and reuse, end to end") final class DigestOptionTests: ServedSuite {
     private let body = Bytes.pattern(count: 600_000)
 
     @Test("A digest is asked for, and one that a redirect to a linked file tells is checked") func linked() async throws

@@ -4,7 +4,7 @@ import Testing
 
 @testable import fk
 
-@Suite("fk get --extract", .timeLimit(.minutes(10)))
+@Suite("fk get --extract")
 struct ExtractTests {
     private let sandbox: Sandbox
     private let server: FaultServer

@@ -3,7 +3,7 @@ import Testing
 
 @testable import fk
 
-@Suite("fk get, end to end", .timeLimit(.minutes(10))) final class GetCommandTests: ServedSuite {
+@Suite("fk get, end to end") final class GetCommandTests: ServedSuite {
     private let a = Bytes.pattern(count: 200_000, seed: 1)
     private let b = Bytes.pattern(count: 300_000, seed: 2)
 

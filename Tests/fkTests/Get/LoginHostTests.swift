@@ -4,7 +4,7 @@ import Testing
 @testable import fk
 
 /// A server that sends everybody to a login host, as NASA Earthdata does: `127.0.0.1` has the data, `localhost` the logins.
-@Suite("A login host", .timeLimit(.minutes(10)))
+@Suite("A login host")
 struct LoginHostTests {
     private static let body = Bytes.pattern(count: 5_000)
     private static let password = "canary0123456789"

@@ -4,7 +4,7 @@ import Testing
 
 @testable import fk
 
-@Suite("Signatures for S3, name servers and HTTP/3, end to end", .timeLimit(.minutes(5)))
+@Suite("Signatures for S3, name servers and HTTP/3, end to end")
 struct NetworkOptionTests {
     private static let variables = [
         "AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "very-secret", "AWS_SESSION_TOKEN": "session-token",

@@ -5,7 +5,7 @@ import Testing
 @testable import fk
 
 /// How a request reaches its server, how long it may take, and what is shown of it.
-@Suite("-4, -6, --interface, --resolve, --max-time and -v", .timeLimit(.minutes(10)))
+@Suite("-4, -6, --interface, --resolve, --max-time and -v")
 final class RouteOptionTests: ServedSuite {
     private let body = Bytes.pattern(count: 20_000)
 

@@ -57,7 +57,7 @@ import Testing
     }
 }
 
-@Suite("--at, --user and --user-agent with the real program", .timeLimit(.minutes(10)))
+@Suite("--at, --user and --user-agent with the real program")
 final class StartTests: ServedSuite {
 
     override init() throws {

@@ -4,8 +4,7 @@ import Testing
 @testable import fk
 
 /// The end of a run, and runs without a terminal.
-@Suite("The end of a run, and runs without a terminal", .timeLimit(.minutes(10))) final class SummaryTests: ServedSuite
-{
+@Suite("The end of a run, and runs without a terminal") final class SummaryTests: ServedSuite {
     private let body = Bytes.pattern(count: 100_000)
 
     override init() throws {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import fk
 
-@Suite("get whose tasks are suspended meanwhile", .timeLimit(.minutes(10))) struct SuspendedGetTests {
+@Suite("get whose tasks are suspended meanwhile") struct SuspendedGetTests {
     private let sandbox: Sandbox
     private let server: FaultServer
     private let body = Bytes.pattern(count: 2_000_000)

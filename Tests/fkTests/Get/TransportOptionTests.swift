@@ -3,7 +3,7 @@ import Testing
 
 @testable import fk
 
-@Suite("The choice of a transport, end to end", .timeLimit(.minutes(10))) struct TransportOptionTests {
+@Suite("The choice of a transport, end to end") struct TransportOptionTests {
     @Test("A saved transport moves the bytes, also of a resumed file; libcurl and URLSession tell a server apart")
     func saved() async throws {
         let sandbox = try Sandbox()

@@ -3,7 +3,7 @@ import Testing
 
 @testable import fk
 
-@Suite("Interrupted and continued", .timeLimit(.minutes(10))) final class InterruptTests: ServedSuite {
+@Suite("Interrupted and continued") final class InterruptTests: ServedSuite {
     private let body = Bytes.pattern(count: 3_000_000)
     private let gate = Gate()
 

@@ -4,7 +4,7 @@ import Testing
 @testable import fk
 
 /// Lists of every form whose run is killed in the middle, and Metalinks with pieces.
-@Suite("Lists, killed and resumed", .timeLimit(.minutes(10))) final class KilledListTests: ServedSuite {
+@Suite("Lists, killed and resumed") final class KilledListTests: ServedSuite {
     private let gate = Gate()
     private let large = Bytes.pattern(count: 3_000_000, seed: 4)
     private let small = Bytes.pattern(count: 40_000, seed: 5)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import fk
 
-@Suite("The work path and the downloads are renamed", .timeLimit(.minutes(10)))
+@Suite("The work path and the downloads are renamed")
 final class MovedFolderTests: ServedSuite {
     private let body = Bytes.pattern(count: 3 << 20)
 

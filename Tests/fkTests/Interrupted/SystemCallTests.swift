@@ -14,8 +14,7 @@ private enum Tracing {
 /// Single system calls of `fk` that fail or kill it, by strace. Needs strace and leave to trace.
 @Suite(
     "Killed or failing at one system call",
-    .enabled(if: Tracing.isPossible, "strace is not installed or may not trace here"),
-    .timeLimit(.minutes(10)))
+    .enabled(if: Tracing.isPossible, "strace is not installed or may not trace here"))
 final class SystemCallTests: ServedSuite {
     private let body = Bytes.pattern(count: 300_000)
 

@@ -4,7 +4,7 @@ import Testing
 @testable import fk
 
 /// Repositories of a Hugging Face hub, with the hub's own client as the oracle.
-@Suite("Hub, end to end", .timeLimit(.minutes(10))) struct HubCommandTests {
+@Suite("Hub, end to end") struct HubCommandTests {
     private static let files: [FakeHub.File] = [
         .init(".gitattributes", Array("*.bin filter=lfs\n".utf8)), .init("README.md", Array("# Model\n".utf8)),
         .init("config.json", Array("{}".utf8)),

@@ -3,7 +3,7 @@ import Testing
 
 @testable import fk
 
-@Suite("fk list, set and attributes", .timeLimit(.minutes(10))) final class ListCommandTests: ServedSuite {
+@Suite("fk list, set and attributes") final class ListCommandTests: ServedSuite {
 
     override init() throws {
         try super.init()

@@ -5,8 +5,7 @@ import Testing
 @testable import fk
 
 /// Lists of other programs at the command line: compressed, at a URL, with the owner's columns, and again with other contents.
-@Suite("Lists as people have them, end to end", .timeLimit(.minutes(10))) final class ListShapeCommandTests: ServedSuite
-{
+@Suite("Lists as people have them, end to end") final class ListShapeCommandTests: ServedSuite {
     private func serve(_ name: String, _ text: String) -> String {
         let body = Array(text.utf8)
         server.serve("/\(name)", body)

@@ -4,7 +4,7 @@ import Testing
 @testable import fk
 
 /// Lists that are longer than what a command holds in memory.
-@Suite("fk with long lists", .timeLimit(.minutes(10))) struct LongListTests {
+@Suite("fk with long lists") struct LongListTests {
     private static let count = 5_000
     private let sandbox: Sandbox
 

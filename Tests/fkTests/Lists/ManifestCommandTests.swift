@@ -4,7 +4,7 @@ import Testing
 @testable import fk
 
 /// Lists of every form, from the command line to the finished files, and back.
-@Suite("Lists, end to end", .timeLimit(.minutes(10))) final class ManifestCommandTests: ServedSuite {
+@Suite("Lists, end to end") final class ManifestCommandTests: ServedSuite {
     private let bodies = (1...3).map { Bytes.pattern(count: 50_000 * $0, seed: UInt64($0)) }
     private static let names = ["a.bin", "b c.bin", "sub/d.bin"]
 

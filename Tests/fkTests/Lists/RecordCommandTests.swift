@@ -4,7 +4,7 @@ import Testing
 @testable import fk
 
 /// Records of repositories by their names, on servers that answer as those that were recorded.
-@Suite("Records, end to end", .timeLimit(.minutes(10))) struct RecordCommandTests {
+@Suite("Records, end to end") struct RecordCommandTests {
     private let server: FaultServer
     private let sandbox: Sandbox
     private let body = Bytes.pattern(count: 60_000)

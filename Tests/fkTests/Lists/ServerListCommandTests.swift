@@ -4,7 +4,7 @@ import Testing
 @testable import fk
 
 /// Lists from servers, end to end: they name files below their folder, and decide nothing else.
-@Suite("Lists from servers, end to end", .timeLimit(.minutes(10))) struct ServerListCommandTests {
+@Suite("Lists from servers, end to end") struct ServerListCommandTests {
     private let server: FaultServer
     private let proxy: FaultServer
     private let sandbox: Sandbox

@@ -4,7 +4,7 @@ import Testing
 
 @testable import fk
 
-@Suite("Signed lists and files, end to end", .timeLimit(.minutes(5)))
+@Suite("Signed lists and files, end to end")
 final class SignedCommandTests: ServedSuite {
 
     override init() throws {

@@ -4,7 +4,7 @@ import Testing
 @testable import fk
 
 /// Buckets, registries, releases and programs as sources, end to end.
-@Suite("Buckets, registries, releases, programs", .timeLimit(.minutes(10))) struct SourceAdapterTests {
+@Suite("Buckets, registries, releases, programs") struct SourceAdapterTests {
     /// All files below a folder with their bytes.
     private func tree(_ folder: String) -> [String: [UInt8]] {
         var files: [String: [UInt8]] = [:]

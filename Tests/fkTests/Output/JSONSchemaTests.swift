@@ -3,7 +3,7 @@ import Testing
 
 @testable import fk
 
-@Suite("The schema of the JSON output", .timeLimit(.minutes(10))) struct JSONSchemaTests {
+@Suite("The schema of the JSON output") struct JSONSchemaTests {
     private let schema: JSONSchema
 
     init() throws { schema = try JSONSchema(Data(contentsOf: Repository.url("Docs/fk.schema.json"))) }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import fk
 
-@Suite("The log of a run", .timeLimit(.minutes(10))) struct LogTests {
+@Suite("The log of a run") struct LogTests {
     private static let id = TaskID(url: "http://h/a")
 
     private static func info(_ state: DownloadState, _ change: (inout DownloadInfo) -> Void = { _ in }) -> DownloadInfo

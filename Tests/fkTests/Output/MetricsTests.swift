@@ -5,7 +5,7 @@ import Testing
 @testable import FKModel
 @testable import fk
 
-@Suite("fk metrics", .timeLimit(.minutes(10))) struct MetricsTests {
+@Suite("fk metrics") struct MetricsTests {
     private static let now = Date(timeIntervalSince1970: 1_700_000_000)
 
     private static func record(_ number: UInt64, _ change: (inout TaskRecord) -> Void = { _ in }) -> TaskRecord {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import fk
 
-@Suite("What fk prints", .timeLimit(.minutes(10))) final class PrintedOutputTests: ServedSuite {
+@Suite("What fk prints") final class PrintedOutputTests: ServedSuite {
     private let body = Bytes.pattern(count: 400_000)
 
     override init() throws {

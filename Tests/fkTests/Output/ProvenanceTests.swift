@@ -4,7 +4,7 @@ import Testing
 
 @testable import fk
 
-@Suite("fk provenance", .timeLimit(.minutes(5)))
+@Suite("fk provenance")
 final class ProvenanceTests: ServedSuite {
     private static let content = Bytes.pattern(count: 40_000)
     private static let sum = Digester.hex(Digester.bytes(of: "a", .sha256))

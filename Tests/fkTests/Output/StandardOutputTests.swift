@@ -4,7 +4,7 @@ import Testing
 @testable import fk
 
 /// Results that cannot be written are a failure. A reader that is gone is none.
-@Suite("Standard output", .timeLimit(.minutes(10)))
+@Suite("Standard output")
 final class StandardOutputTests: ServedSuite {
     private static let hasFull = FileManager.default.fileExists(atPath: "/dev/full")
 

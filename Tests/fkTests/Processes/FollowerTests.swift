@@ -4,7 +4,7 @@ import Testing
 @testable import fk
 
 /// Commands beside a process that runs the downloads.
-@Suite("Followers", .timeLimit(.minutes(10)))
+@Suite("Followers")
 struct FollowerTests {
     private let sandbox: Sandbox
     private let server: FaultServer

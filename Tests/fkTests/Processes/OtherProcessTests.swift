@@ -18,7 +18,7 @@ private enum FakeTime {
     }()
 }
 
-@Suite("Other processes, other clocks, other owners", .timeLimit(.minutes(10)))
+@Suite("Other processes, other clocks, other owners")
 struct OtherProcessTests {
     private let sandbox: Sandbox
     private let server: FaultServer

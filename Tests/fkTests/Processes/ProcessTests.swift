@@ -3,7 +3,7 @@ import Testing
 
 @testable import fk
 
-@Suite("Several processes on one work path", .timeLimit(.minutes(10))) final class ProcessTests: ServedSuite {
+@Suite("Several processes on one work path") final class ProcessTests: ServedSuite {
     private let body = Bytes.pattern(count: 2_000_000)
     private let gate = Gate()
 

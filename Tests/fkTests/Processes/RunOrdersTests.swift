@@ -5,7 +5,7 @@ import Testing
 @testable import fk
 
 /// What a run wants is handed over as a whole: to a background process and to `fk rpc`.
-@Suite("The orders of a run", .timeLimit(.minutes(10)))
+@Suite("The orders of a run")
 struct RunOrdersTests {
     /// A value of each option of a run.
     private static let words: [String: [String]] = [

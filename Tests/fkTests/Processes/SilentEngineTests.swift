@@ -4,7 +4,7 @@ import Testing
 @testable import fk
 
 /// The process that runs the downloads is stopped.
-@Suite("An engine that is stopped", .timeLimit(.minutes(10)))
+@Suite("An engine that is stopped")
 struct SilentEngineTests {
     @Test("who waits behind a stopped engine says so and what to do, and goes on when it is continued or killed")
     func stopped() async throws {

@@ -4,7 +4,7 @@ import Testing
 @testable import fk
 
 /// A downloader of this process beside the real program, which owns the work path first.
-@Suite("A library's client of the program's downloads", .timeLimit(.minutes(10)))
+@Suite("A library's client of the program's downloads")
 struct TakeoverTests {
     private func downloader(_ sandbox: Sandbox, _ role: DownloaderRole) throws -> Downloader {
         var configure = Configure(workPath: URL(fileURLWithPath: sandbox.workPath))

@@ -3,8 +3,7 @@ import Testing
 
 @testable import fk
 
-@Suite("forget, relink, aliases and selected tasks", .timeLimit(.minutes(10))) final class VerbCommandTests: ServedSuite
-{
+@Suite("forget, relink, aliases and selected tasks") final class VerbCommandTests: ServedSuite {
     private let body = Bytes.pattern(count: 1_000_000)
 
     override init() throws {

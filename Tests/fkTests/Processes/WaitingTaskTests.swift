@@ -3,7 +3,7 @@ import Testing
 
 @testable import fk
 
-@Suite("Tasks that wait, totals that are not known", .timeLimit(.minutes(10)))
+@Suite("Tasks that wait, totals that are not known")
 struct WaitingTaskTests {
     @Test("why, info and list of another process say which host asked, and until when")
     func host() async throws {

@@ -3,8 +3,7 @@ import Testing
 
 @testable import fk
 
-@Suite("A list divided among machines, end to end", .timeLimit(.minutes(10))) final class ShardCommandTests: ServedSuite
-{
+@Suite("A list divided among machines, end to end") final class ShardCommandTests: ServedSuite {
     private let count = 24
 
     override init() throws {

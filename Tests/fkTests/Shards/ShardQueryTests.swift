@@ -3,7 +3,7 @@ import Testing
 
 @testable import fk
 
-@Suite("Queries over a divided list, end to end", .timeLimit(.minutes(10))) final class ShardQueryTests: ServedSuite {
+@Suite("Queries over a divided list, end to end") final class ShardQueryTests: ServedSuite {
     private let count = 12
 
     override init() throws {

@@ -4,7 +4,7 @@ import Testing
 @testable import fk
 
 /// `fk get -r` and `fk barrel import` of the folders of web servers.
-@Suite("Folders, end to end", .timeLimit(.minutes(10))) struct FolderCommandTests {
+@Suite("Folders, end to end") struct FolderCommandTests {
     /// Names that listings and URLs write in their own ways.
     static let names = [
         "plain.txt", "with blank.txt", "hash#tag.txt", "ques?tion.txt", "per%cent.txt", "plus+sum.txt",

@@ -4,7 +4,7 @@ import Testing
 @testable import fk
 
 /// `fk barrel sync`
-@Suite("Synchronization, end to end", .timeLimit(.minutes(10))) struct SyncCommandTests {
+@Suite("Synchronization, end to end") struct SyncCommandTests {
     /// A folder whose files, versions and faults can be changed.
     private final class Folder: Sendable {
         struct State: Sendable {

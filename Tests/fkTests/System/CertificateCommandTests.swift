@@ -3,7 +3,7 @@ import Testing
 
 @testable import fk
 
-@Suite("Certificates, end to end", .timeLimit(.minutes(10)))
+@Suite("Certificates, end to end")
 struct CertificateCommandTests {
     @Test(
         "the reason for refusing a certificate is shown; --insecure is the task's own and shown in fk info",

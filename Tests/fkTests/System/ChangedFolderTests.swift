@@ -4,7 +4,7 @@ import Testing
 @testable import fk
 
 /// While the bytes arrive: a task is never complete in a place where nobody finds its file.
-@Suite("The destination changes", .timeLimit(.minutes(10)))
+@Suite("The destination changes")
 final class ChangedFolderTests: ServedSuite {
     private let body = Bytes.pattern(count: 800_000)
     private let gate = Gate()

@@ -4,7 +4,7 @@ import Testing
 @testable import fk
 
 /// The work path is on a full disk where a write over old bytes needs room as well.
-@Suite("A full copy-on-write disk", .timeLimit(.minutes(10)))
+@Suite("A full copy-on-write disk")
 final class CopyOnWriteTests: ServedSuite {
 
     @Test(

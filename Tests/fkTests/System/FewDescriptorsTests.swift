@@ -3,7 +3,7 @@ import Testing
 
 @testable import fk
 
-@Suite("Descriptors", .timeLimit(.minutes(10)))
+@Suite("Descriptors")
 struct FewDescriptorsTests {
     @Test(
         "with few descriptors fewer run at once, and every file arrives at the first attempt",

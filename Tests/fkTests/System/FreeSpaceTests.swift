@@ -5,7 +5,7 @@ import Testing
 
 /// What is known not to fit is not begun.
 @Suite(
-    "No room for a file of known length", .timeLimit(.minutes(10)),
+    "No room for a file of known length",
     .enabled(if: TinyDisk.isPossible, "\(TinyDisk.reason)"))
 final class FreeSpaceTests: ServedSuite {
     private let disk: TinyDisk

@@ -4,7 +4,7 @@ import Testing
 @testable import fk
 
 /// With the real program on a disk of 1 MiB, and under a limit on the size of files.
-@Suite("The disk", .timeLimit(.minutes(10)))
+@Suite("The disk")
 final class FullDiskTests: ServedSuite {
     private let body = Bytes.pattern(count: 800_000)
     private let small = Bytes.pattern(count: 10_000)

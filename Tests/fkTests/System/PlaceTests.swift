@@ -4,7 +4,7 @@ import Testing
 @testable import fk
 
 /// A file goes to the place that was named, or nowhere.
-@Suite("Places", .timeLimit(.minutes(10)))
+@Suite("Places")
 final class PlaceTests: ServedSuite {
 
     override init() throws {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import fk
 
-@Suite("Middleware programs", .timeLimit(.minutes(10)))
+@Suite("Middleware programs")
 final class ProgramCommandTests: ServedSuite {
     private let body = Bytes.pattern(count: 100_000)
 

@@ -5,8 +5,7 @@ import Testing
 
 /// strace plays a disk like exFAT: it refuses each call that would make the name.
 @Suite(
-    "A disk that refuses a name for its characters", .enabled(if: Program.find("strace") != nil),
-    .timeLimit(.minutes(10)))
+    "A disk that refuses a name for its characters", .enabled(if: Program.find("strace") != nil))
 final class RefusedNameCommandTests: ServedSuite {
     private static let content = Bytes.pattern(count: 300_000)
 

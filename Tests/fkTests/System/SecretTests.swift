@@ -5,7 +5,7 @@ import Testing
 
 /// A canary in every place where a secret may stand appears nowhere but in
 /// the first request and in files of mode 0600.
-@Suite("Secrets", .timeLimit(.minutes(10)))
+@Suite("Secrets")
 struct SecretTests {
     private let sandbox: Sandbox
     private let first: FaultServer

@@ -4,7 +4,7 @@ import Testing
 @testable import fk
 
 /// What a server says is shown and never acts.
-@Suite("What a server would like to do to a terminal", .timeLimit(.minutes(10)))
+@Suite("What a server would like to do to a terminal")
 struct HostileTerminalTests {
     /// Sets the window's title, clears the screen, turns the text red, asks for an answer; as C1 bytes too.
     private static let attack = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{1b}[31m\u{1b}[6n\u{9b}2J\u{202e}"

@@ -4,7 +4,7 @@ import Testing
 @testable import fk
 
 /// The live view of the real program on a real terminal.
-@Suite("The live view on a terminal", .timeLimit(.minutes(10)), .needsPseudoTerminal) struct LiveViewTests {
+@Suite("The live view on a terminal", .needsPseudoTerminal) struct LiveViewTests {
     private let sandbox: Sandbox
     private let server: FaultServer
     private let body = Bytes.pattern(count: 400_000)

@@ -4,7 +4,7 @@ import Testing
 @testable import fk
 
 /// `fk watch` as a process of its own, on a terminal and elsewhere.
-@Suite("fk watch", .timeLimit(.minutes(10))) struct WatchCommandTests {
+@Suite("fk watch") struct WatchCommandTests {
     private let sandbox: Sandbox
     private let server: FaultServer
     private let body = Bytes.pattern(count: 400_000)

@@ -112,7 +112,9 @@ package struct RemoveProgram: PromptRequest {
 package struct TrustPrograms: PromptRequest {
     package static let kind = "trustPrograms"
 
-    package func perform(at engine: isolated any RequestHost, group: Int32?) throws -> String { try engine.programs.trust() }
+    package func perform(at engine: isolated any RequestHost, group: Int32?) throws -> String {
+        try engine.programs.trust()
+    }
 }
 
 /// Writes changes of tasks for the follower that asks (`ChangeJournal`).

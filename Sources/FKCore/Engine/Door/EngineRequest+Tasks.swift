@@ -43,7 +43,8 @@ package struct VerbRequest: EngineRequest {
 
     private enum CodingKeys: String, CodingKey { case verb = "_0", selector = "_1" }
 
-    package func begin(at engine: isolated any RequestHost, group: Int32?) async throws -> StartedRequest<[VerbResult]> {
+    package func begin(at engine: isolated any RequestHost, group: Int32?) async throws -> StartedRequest<[VerbResult]>
+    {
         try engine.started(engine.control.choose(selector) { _ in verb })
     }
 
@@ -60,7 +61,8 @@ package struct ToggleRequest: EngineRequest {
 
     private enum CodingKeys: String, CodingKey { case selector = "_0" }
 
-    package func begin(at engine: isolated any RequestHost, group: Int32?) async throws -> StartedRequest<[VerbResult]> {
+    package func begin(at engine: isolated any RequestHost, group: Int32?) async throws -> StartedRequest<[VerbResult]>
+    {
         try engine.started(choices(at: engine))
     }
 
@@ -81,7 +83,8 @@ package struct ChosenVerbs: EngineRequest {
 
     private enum CodingKeys: String, CodingKey { case choices = "_0" }
 
-    package func begin(at engine: isolated any RequestHost, group: Int32?) async throws -> StartedRequest<[VerbResult]> {
+    package func begin(at engine: isolated any RequestHost, group: Int32?) async throws -> StartedRequest<[VerbResult]>
+    {
         try engine.started(choices)
     }
 }
@@ -90,7 +93,8 @@ package struct ChosenVerbs: EngineRequest {
 package struct ResumeAll: EngineRequest {
     package static let kind = "resumeAll"
 
-    package func begin(at engine: isolated any RequestHost, group: Int32?) async throws -> StartedRequest<[VerbResult]> {
+    package func begin(at engine: isolated any RequestHost, group: Int32?) async throws -> StartedRequest<[VerbResult]>
+    {
         try engine.started(engine.control.choose(.all) { _ in .resume }, forAll: true)
     }
 }
