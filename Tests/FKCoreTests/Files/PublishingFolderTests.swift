@@ -56,7 +56,7 @@ struct PublishingFolderTests {
         arguments: [[.rename, .link, .reserve], [.link, .reserve], [.reserve]] as [[Folder.ExclusiveWay]])
     func exclusively(_ ways: [Folder.ExclusiveWay]) throws {
         let scratch = try ScratchWorkPath()
-        let folder = try Folder(path: scratch.path.root + "/files")
+        let folder = try Folder(path: scratch.path.root + "/files", creates: true)
         try Data([1]).write(to: URL(fileURLWithPath: folder.path(of: "part")))
         try Data([2]).write(to: URL(fileURLWithPath: folder.path(of: "taken")))
         #expect(try !folder.rename("part", to: "taken", replacing: false, ways: ways))

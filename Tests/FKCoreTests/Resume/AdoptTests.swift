@@ -104,11 +104,14 @@ struct AdoptTests {
         #expect(try bench.out("a") == other)
     }
 
-    @Test("a file that is gone is an error, and nothing is fetched") func missing() async throws {
+    @Test("a file that is gone is an error, nothing is fetched, and its folder is not made")
+    func missing() async throws {
         let bench = try await Bench(content: Self.content)
-        let id = try await bench.add("a") { $0.options.adopts = URL(fileURLWithPath: "/nowhere/partial") }
+        let folder = bench.folder.file("gone")
+        let id = try await bench.add("a") { $0.options.adopts = folder.appendingPathComponent("partial") }
         #expect(await bench.finished(id)?.state == .error)
         #expect(bench.transport.requests.isEmpty)
+        #expect(!FileManager.default.fileExists(atPath: folder.path))
     }
 
     // MARK: aria2

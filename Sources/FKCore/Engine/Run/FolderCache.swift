@@ -31,7 +31,7 @@ struct FolderCache {
         }
         // Before it is created, and again once it is open: a symlink may have come meanwhile.
         if let workPath { try Folder.checkOutside(workPath, path) }
-        let folder = try Folder(path: path)
+        let folder = try Folder(path: path, creates: true)
         if let workPath { try folder.checkOutside(workPath) }
         if folders.count >= Self.limit { folders.removeAll() }
         folders[path] = (folder, now)

@@ -24,13 +24,15 @@ package final class Folder: Sendable {
         }
     }
 
-    /// Opens the folder. Creates it, with its parents, if it is missing.
+    /// Opens the folder.
     ///
+    /// - Parameter creates: true creates it, with its parents, if it is missing. The default is false: who only reads, moves or removes a
+    ///   file leaves no folder behind.
     /// - Throws: `.destination` with the part of the path that cannot be created or opened.
-    package init(path: String) throws(DownloadError) {
+    package init(path: String, creates: Bool = false) throws(DownloadError) {
         self.path = path
         var descriptor = systemOpen(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        if descriptor < 0, errno == ENOENT {
+        if descriptor < 0, errno == ENOENT, creates {
             try Self.create(path)
             descriptor = systemOpen(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         }
