@@ -111,7 +111,7 @@ bench: build ## compare with curl, aria2, wget2 and axel on this machine; writes
 
 torture: build ## kill fk at every call, cut its power, let its calls fail: an hour; TORTUREFLAGS=--quick: three minutes
 	@.ci/needs torture
-	$(SWIFT) build $(RELEASE) $(LINKED) $(PACKED) $$(cat $(ICU)) $(SWIFTFLAGS) --product CustomMiddleware
+	SWIFT="$(SWIFT)" .ci/examples --build $(RELEASE) $(SWIFTFLAGS) --product CustomMiddleware
 	Tests/Torture/run $(TORTUREFLAGS) $(BIN)
 
 examples: ## build and run every example

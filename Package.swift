@@ -67,29 +67,6 @@ let package = Package(
         .target(
             name: "FKWeb", dependencies: ["FKRPC", "FKCore", "FKManifests", "FKMiddleware"],
             resources: [.embedInCode("Page")], swiftSettings: small),
-        .executableTarget(
-            name: "CustomMiddleware", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/CustomMiddleware"),
-        .executableTarget(name: "PollingInfo", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/PollingInfo"),
-        .executableTarget(
-            name: "BarrelProgress", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/BarrelProgress"),
-        .executableTarget(
-            name: "TwoProcesses", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/TwoProcesses"),
-        .executableTarget(name: "OneFile", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/OneFile"),
-        .executableTarget(
-            name: "PlayWhileLoading", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/PlayWhileLoading"),
-        .executableTarget(name: "PassThrough", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/PassThrough"),
-        .executableTarget(
-            name: "FetchList", dependencies: ["FKCore", "FKManifests", "FKMiddleware"], path: "Examples/FetchList"),
-        .executableTarget(name: "FreshLink", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/FreshLink"),
-        .executableTarget(name: "PhotoList", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/PhotoList"),
-        .executableTarget(
-            name: "ModelDownloader", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/ModelDownloader"),
-        .executableTarget(name: "FileService", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/FileService"),
-        .executableTarget(name: "SwiftProgram", path: "Examples/SwiftProgram"),
-        .executableTarget(name: "TaskView", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/TaskView"),
-        .executableTarget(
-            name: "FormerCalls", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/FormerCalls"),
-        .executableTarget(name: "Migrated", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/Migrated"),
         // An application that tests kill (Background/SystemModelTests).
         .executableTarget(
             name: "BackgroundApp", dependencies: ["FKCore", "FKEngine", "FKStore", "FKTransport", "FKTesting"],
