@@ -17,8 +17,8 @@ RELEASE += -Xswiftc -Xfrontend -Xswiftc -function-sections
 
 # No symbols: 35 MB instead of 87.
 LINKED := -Xlinker -s
-# The functions that usual commands execute stand side by side (`make order`): 30 MB of memory for one file instead of 34, with a
-# list that is some weeks old.
+# The functions that usual commands execute stand side by side (`make order`): 24 MB of memory for one file instead of 32, and a
+# start that is a twentieth faster. With a list that is some weeks old it was 30 MB instead of 34.
 LINKED += -Xlinker --symbol-ordering-file=Packaging/order/functions -Xlinker --no-warn-symbol-ordering
 endif
 
