@@ -24,13 +24,6 @@ export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 24
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
-order: ## record which functions usual commands execute, after large changes (as a contributor): Packaging/order/functions
-	@.ci/needs build order
-	@SWIFT="$(SWIFT)" Packaging/icu/build $(dir $(ICU))
-	$(SWIFT) build $(RELEASE) $$(cat $(ICU)) $(SWIFTFLAGS) -Xlinker -Map=.build/order.map -Xlinker --no-demangle --product fk
-	@ln -sfn $(notdir $(SCRATCH))/release .build/release
-	Packaging/order/record $(BIN) .build/order.map
-
 setup: ## say what build, tests and demo need that is not here, and install it (apt or brew)
 	@.ci/needs build test
 
@@ -148,6 +141,13 @@ test-cluster: build ## run a Slurm array, a Kubernetes Job's environment and GNU
 test-package: ## use the libraries by URL and version from a git server on this machine (not part of make test)
 	@.ci/needs build test
 	Packaging/test-package $(VERSION)
+
+order: ## record which functions usual commands execute, after large changes (as a contributor): Packaging/order/functions
+	@.ci/needs build order
+	@SWIFT="$(SWIFT)" Packaging/icu/build $(dir $(ICU))
+	$(SWIFT) build $(RELEASE) $$(cat $(ICU)) $(SWIFTFLAGS) -Xlinker -Map=.build/order.map -Xlinker --no-demangle --product fk
+	@ln -sfn $(notdir $(SCRATCH))/release .build/release
+	Packaging/order/record $(BIN) .build/order.map
 
 clean: ## remove everything that was built
 	rm -rf .build Examples/.build
