@@ -6,31 +6,7 @@ DESTDIR  ?=
 # Flags for every swift build of this file, such as -Xswiftc -warnings-as-errors.
 SWIFTFLAGS ?=
 
-# The Swift runtime inside the program: it starts faster and runs where no Swift is installed. macOS brings its own.
-ifeq ($(shell uname -s),Linux)
-# lld, because the default linker warns about the toolchain's own libraries.
-# No folder beside the program is searched for libraries: it needs none, and looking takes time at every start.
-RELEASE := -c release --static-swift-stdlib --disable-local-rpath -Xswiftc -use-ld=lld -Xswiftc -Xfrontend -Xswiftc -function-sections
-# The functions that usual commands execute stand side by side (`make order`), so that the others are not brought into memory.
-LINKED := -Xlinker -s -Xlinker --symbol-ordering-file=Packaging/order/functions -Xlinker --no-warn-symbol-ordering
-else
-RELEASE := -c release
-endif
-# The path of this folder is not in the program: a build in another folder has the same bytes. The section .swift_modhash,
-# which only incremental code generation uses, would have hashes that depend on the path.
-RELEASE += -Xswiftc -file-prefix-map -Xswiftc "$(CURDIR)=/fkdownloader" -Xcc "-ffile-prefix-map=$(CURDIR)=/fkdownloader" \
-  -Xswiftc -Xfrontend -Xswiftc -disable-incremental-llvm-codegen
-# Every access of a class's value would be looked up in a list: 9 % of the instructions of a small file. The tests are built
-# with these checks.
-RELEASE += -Xswiftc -enforce-exclusivity=unchecked
-# Package.swift: the release's commands and lists are optimized for size.
-export FK_SMALL := 1
-# The few items of ICU's data that fk asks for, in the place of 34 MB. The file has flags of the linker; none on macOS.
-ICU := .build/icu/flags
-# Relative relocations take 2 MB; packed ones a few KB. The C library understands them since 2.36, and an older one refuses the
-# program with a message.
-PACKED := $(shell getconf GNU_LIBC_VERSION 2> /dev/null | awk -F '[ .]' \
-  '$$2 > 2 || $$3 >= 36 { print "-Xlinker -z -Xlinker pack-relative-relocs" }')
+include Packaging/release.mk
 BIN := .build/release/fk
 # The program of the tarball, which runs on other systems than this one. Elsewhere than on Linux it is the same as BIN.
 PORTABLE := .build/portable
@@ -48,12 +24,6 @@ export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 24
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
-order: ## record which functions usual commands execute, after large changes (as a contributor): Packaging/order/functions
-	@.ci/needs build order
-	@SWIFT="$(SWIFT)" Packaging/icu/build $(dir $(ICU))
-	$(SWIFT) build $(RELEASE) $$(cat $(ICU)) $(SWIFTFLAGS) -Xlinker -Map=.build/order.map -Xlinker --no-demangle --product fk
-	Packaging/order/record $(BIN) .build/order.map
-
 setup: ## say what build, tests and demo need that is not here, and install it (apt or brew)
 	@.ci/needs build test
 
@@ -64,6 +34,7 @@ build: ## build the release: .build/release/fk
 	@.ci/needs build
 	@SWIFT="$(SWIFT)" Packaging/icu/build $(dir $(ICU))
 	$(SWIFT) build $(RELEASE) $(LINKED) $(PACKED) $$(cat $(ICU)) $(SWIFTFLAGS) --product fk
+	@ln -sfn $(notdir $(SCRATCH))/release .build/release
 
 ifeq ($(shell uname -s),Linux)
 portable: build ## link the release for other Linux systems: .build/portable/fk
@@ -111,7 +82,7 @@ bench: build ## compare with curl, aria2, wget2 and axel on this machine; writes
 
 torture: build ## kill fk at every call, cut its power, let its calls fail: an hour; TORTUREFLAGS=--quick: three minutes
 	@.ci/needs torture
-	$(SWIFT) build $(RELEASE) $(LINKED) $(PACKED) $$(cat $(ICU)) $(SWIFTFLAGS) --product CustomMiddleware
+	SWIFT="$(SWIFT)" .ci/examples --build $(SCRATCH) $(RELEASE) $(SWIFTFLAGS) --product CustomMiddleware
 	Tests/Torture/run $(TORTUREFLAGS) $(BIN)
 
 examples: ## build and run every example
@@ -170,6 +141,13 @@ test-cluster: build ## run a Slurm array, a Kubernetes Job's environment and GNU
 test-package: ## use the libraries by URL and version from a git server on this machine (not part of make test)
 	@.ci/needs build test
 	Packaging/test-package $(VERSION)
+
+order: ## record which functions usual commands execute, after large changes (as a contributor): Packaging/order/functions
+	@.ci/needs build order
+	@SWIFT="$(SWIFT)" Packaging/icu/build $(dir $(ICU))
+	$(SWIFT) build $(RELEASE) $$(cat $(ICU)) $(SWIFTFLAGS) -Xlinker -Map=.build/order.map -Xlinker --no-demangle --product fk
+	@ln -sfn $(notdir $(SCRATCH))/release .build/release
+	Packaging/order/record $(BIN) .build/order.map
 
 clean: ## remove everything that was built
 	rm -rf .build Examples/.build

@@ -1,11 +1,6 @@
 // swift-tools-version: 6.0
 import PackageDescription
 
-// The Makefile's release optimizes the code of commands and lists for size: 300 KiB less. SwiftPM refuses a dependency with
-// unsafe flags, so only the Makefile's environment sets them.
-let small: [SwiftSetting] =
-    Context.environment["FK_SMALL"] == nil ? [] : [.unsafeFlags(["-Osize"], .when(configuration: .release))]
-
 // What FKCore has besides its inner targets. FKEngine has two of the folders beside these: Engine and Configure.
 let aboveEngine = [
     "Barrels", "Builder", "Client", "Control", "DownloadTool", "FKCore.docc", "Handles", "Messager", "Observation",
@@ -48,7 +43,7 @@ let package = Package(
         .target(
             name: "FKManifests",
             dependencies: ["CSystem", "FKCore", "FKEngine", "FKStore", "FKTransport", "FKModel", "FKMiddleware"],
-            path: "Sources/FKCore/Manifests", swiftSettings: small),
+            path: "Sources/FKCore/Manifests"),
         .target(
             name: "FKStore", dependencies: ["CSystem", "FKModel", "FKMiddleware"], path: "Sources/FKCore/Store"),
         .target(
@@ -60,36 +55,13 @@ let package = Package(
             exclude: ["Model", "Transport", "Manifests", "Store", "Engine", "Configure"]),
         .target(name: "FKTesting", dependencies: ["CSystem", "FKCore", "FKEngine", "FKTransport", "FKMiddleware"]),
         .executableTarget(
-            name: "fk", dependencies: ["FKWeb", "FKRPC", "FKCore", "FKManifests", "FKMiddleware"], swiftSettings: small
+            name: "fk", dependencies: ["FKWeb", "FKRPC", "FKCore", "FKManifests", "FKMiddleware"]
         ),
         .target(
-            name: "FKRPC", dependencies: ["FKCore", "FKManifests", "FKMiddleware"], swiftSettings: small),
+            name: "FKRPC", dependencies: ["FKCore", "FKManifests", "FKMiddleware"]),
         .target(
             name: "FKWeb", dependencies: ["FKRPC", "FKCore", "FKManifests", "FKMiddleware"],
-            resources: [.embedInCode("Page")], swiftSettings: small),
-        .executableTarget(
-            name: "CustomMiddleware", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/CustomMiddleware"),
-        .executableTarget(name: "PollingInfo", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/PollingInfo"),
-        .executableTarget(
-            name: "BarrelProgress", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/BarrelProgress"),
-        .executableTarget(
-            name: "TwoProcesses", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/TwoProcesses"),
-        .executableTarget(name: "OneFile", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/OneFile"),
-        .executableTarget(
-            name: "PlayWhileLoading", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/PlayWhileLoading"),
-        .executableTarget(name: "PassThrough", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/PassThrough"),
-        .executableTarget(
-            name: "FetchList", dependencies: ["FKCore", "FKManifests", "FKMiddleware"], path: "Examples/FetchList"),
-        .executableTarget(name: "FreshLink", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/FreshLink"),
-        .executableTarget(name: "PhotoList", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/PhotoList"),
-        .executableTarget(
-            name: "ModelDownloader", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/ModelDownloader"),
-        .executableTarget(name: "FileService", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/FileService"),
-        .executableTarget(name: "SwiftProgram", path: "Examples/SwiftProgram"),
-        .executableTarget(name: "TaskView", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/TaskView"),
-        .executableTarget(
-            name: "FormerCalls", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/FormerCalls"),
-        .executableTarget(name: "Migrated", dependencies: ["FKCore", "FKMiddleware"], path: "Examples/Migrated"),
+            resources: [.embedInCode("Page")]),
         // An application that tests kill (Background/SystemModelTests).
         .executableTarget(
             name: "BackgroundApp", dependencies: ["FKCore", "FKEngine", "FKStore", "FKTransport", "FKTesting"],

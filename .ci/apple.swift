@@ -107,8 +107,7 @@ struct Rules {
     }
 
     /// What is wrong with a file, a line each.
-    func faults(_ path: String, _ text: String, on system: System) -> [String] {
-        let tree = Parser.parse(source: text)
+    func faults(_ path: String, _ tree: SourceFileSyntax, on system: System) -> [String] {
         let names = Names(viewMode: .sourceAccurate, configuration: system)
         names.walk(tree)
         let lines = SourceLocationConverter(fileName: path, tree: tree)
@@ -161,7 +160,7 @@ struct Rules {
             ("#if canImport(CLibcurl)\nfunc a() { splice() }\n#endif", "macOS", 1),
         ]
         for sample in samples {
-            let found = rules.faults("sample", sample.text, on: System(name: sample.on))
+            let found = rules.faults("sample", Parser.parse(source: sample.text), on: System(name: sample.on))
             if found.count != sample.faults { stop("A sample has other faults: \(sample), \(found)") }
         }
     }
@@ -202,8 +201,8 @@ func stop(_ reason: String) -> Never {
             stop("The list of Glibc's names is not whole.")
         }
         for path in arguments.dropFirst(3) {
-            let source = try text(path)
-            for system in System.all { faults += rules.faults(path, source, on: system) }
+            let tree = Parser.parse(source: try text(path))
+            for system in System.all { faults += rules.faults(path, tree, on: system) }
         }
         var seen: Set<String> = []
         for fault in faults where seen.insert(fault).inserted { print(fault) }

@@ -12,7 +12,7 @@ func kaDownloadManager(_ urls: [String], _ folder: URL) async throws {
             builder.folder = folder
             let name = builder.url.split(separator: "/").last ?? ""
             try await downloader.messager.addCallbacks(
-                .id(builder.id), stateChanged: { print("state", name, $0.rawValue) },
+                builder.id, stateChanged: { print("state", name, $0.rawValue) },
                 progress: { received, expected, share in print("progress", name, received, expected ?? -1, share ?? 0)
                 },
                 completion: { result in print("completion", name, (try? result.get().path) ?? "failed") }

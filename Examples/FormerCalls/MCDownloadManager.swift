@@ -13,15 +13,17 @@ func mcDownloadManager(_ urls: [String], _ folder: URL) async throws {
             builder.folder = folder
             builder.useURLDigestAsFileName()
             let task = try await downloader.add(builder)
-            let progress = try await downloader.messager.progress(.id(task.id))
+            let progress = try await downloader.messager.progress(task.id)
             do throws(DownloadError) {
                 let file = try await task.file
-                print("success", file.lastPathComponent, await downloader.messager.response(.id(task.id))?.status ?? 0)
+                print("success", file.lastPathComponent, await downloader.messager.response(task.id)?.status ?? 0)
             } catch {
                 print("failure", error.message)
             }
-            let receipt = await downloader.messager.record(.id(task.id))
-            print("receipt", receipt?.state.rawValue ?? "-", receipt?.received ?? 0, progress.totalUnitCount)
+            let receipt = await downloader.messager.record(task.id)
+            print(
+                "receipt", receipt?.info.state.rawValue ?? "-", receipt?.info.count.received ?? 0,
+                progress.totalUnitCount)
         }
     }
 }

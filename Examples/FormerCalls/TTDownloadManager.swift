@@ -17,7 +17,8 @@ func ttDownloadManager(_ urls: [String], _ folder: URL) async throws {
         var query = RecordQuery()
         query.sort = .lastUsed
         for record in try await downloader.messager.records(query).records {
-            print(record.name, record.mimeType ?? "-", record.size ?? -1, record.fraction ?? 0)
+            print(
+                record.name, record.mimeType ?? "-", record.info.count.expected ?? -1, record.info.count.fraction ?? 0)
         }
         button.cancel()
         try await downloader.control.trash(.all)

@@ -7,7 +7,7 @@ func zfRetryDownloader(_ urls: [String], _ folder: URL) async throws {
         var builder = try Builder(plan: urls)
         builder.folder = folder
         builder.options.existing = .skip
-        let attempts = downloader.messager.attempts(.id(builder.id))
+        let attempts = downloader.messager.attempts(builder.id)
         let reader = Task {
             for await attempt in attempts {
                 switch attempt.phase {

@@ -107,7 +107,7 @@ import Testing
         }
     }
 
-    @Test("Entries and bytes in memory do not grow with the document", arguments: documents, [2_000, 40_000])
+    @Test("Entries and bytes in memory do not grow with the document", arguments: documents, [2_000, 8_000])
     func flat(document: Document, count: Int) throws {
         var most = (entries: 0, bytes: 0)
         let manifest = try Self.read(Array(document.text(count).utf8), as: nil, portion: { 8 << 10 }) { reader, taken in

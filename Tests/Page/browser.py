@@ -23,6 +23,10 @@ class Failure(Exception):
     """A command that the browser refused, an exception in the page, or a wait that took too long."""
 
 
+class Navigated(Failure):
+    """The page was left while it was asked."""
+
+
 class Browser:
     """One browser with a profile of its own, which is deleted at the end."""
 
@@ -81,7 +85,8 @@ class Browser:
                 raise Failure(f"{method}: no answer from the browser in 30 s")
         answer = self.answers.pop(number)
         if "error" in answer:
-            raise Failure(f"{method}: {answer['error'].get('message')}")
+            message = answer["error"].get("message", "")
+            raise (Navigated if "navigated" in message else Failure)(f"{method}: {message}")
         return answer["result"]
 
     def receive(self, seconds):
@@ -147,7 +152,10 @@ class Page:
         """Waits until the expression is true, and returns its value."""
         limit = time.monotonic() + seconds
         while True:
-            value = self.run(expression)
+            try:
+                value = self.run(expression)
+            except Navigated:
+                value = None
             if value:
                 return value
             if time.monotonic() > limit:

@@ -5,6 +5,7 @@ import Foundation
 package struct PythonModule: Sendable {
     package static let aria2p = PythonModule("aria2p", in: "aria2p")
     package static let inToto = PythonModule("in_toto_attestation.v1.statement", in: "in-toto-attestation")
+    package static let hub = PythonModule("huggingface_hub", in: "huggingface_hub")
 
     private let path: String
     /// True if Python can import it.

@@ -93,12 +93,14 @@ struct ReportTests {
 
     @Test("failed tasks of a long list leave the memory, as complete ones do, and come back when they are asked for")
     func failedRest() async throws {
-        let count = TaskBook.tasksInMemory + 200
-        let bench = try await Bench(scope: .chosen, settings: { $0.maxAction = 50 }) { _, _ in .status(404) }
+        let (count, crowd) = (400, 200)
+        let bench = try await Bench(scope: .chosen, crowd: crowd, settings: { $0.maxAction = 50 }) { _, _ in
+            .status(404)
+        }
         let tasks = (0..<count).map { bench.task("f\($0)") }
         _ = try await bench.engine.add(tasks, barrel: nil, run: true)
         await bench.engine.waitUntilDrained()
-        #expect(await bench.engine.taskCounts.known <= TaskBook.tasksInMemory + 64)
+        #expect(await bench.engine.taskCounts.known <= crowd + 64)
         for task in [tasks[0], tasks[count - 1]] {
             #expect(await bench.messager.error(.id(task.id))?.status == 404)
         }

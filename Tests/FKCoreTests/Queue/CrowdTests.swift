@@ -6,17 +6,21 @@ import Testing
 /// Requests about more tasks than an engine keeps in memory.
 @Suite("Crowds of tasks")
 struct CrowdTests {
-    private static let count = TaskBook.tasksInMemory + 1_500
-    private static let most = TaskBook.tasksInMemory + 64
+    /// The number of tasks that the engine keeps in memory.
+    private static let crowd = 200
+    private static let most = crowd + 64
+    private static let count = crowd + 300
 
     private func bench(in folder: TemporaryFolder? = nil) async throws -> Bench {
-        try await Bench(in: folder, scope: .chosen, isActive: false) { request, _ in .file([1], to: request) }
+        try await Bench(in: folder, scope: .chosen, isActive: false, crowd: Self.crowd) { request, _ in
+            .file([1], to: request)
+        }
     }
 
     /// Tasks that were added and may not run yet.
-    private func scene() async throws -> (bench: Bench, ids: [TaskID]) {
+    private func scene(_ count: Int = count) async throws -> (bench: Bench, ids: [TaskID]) {
         let bench = try await bench()
-        let tasks = (0..<Self.count).map { bench.task("http://h.example/f\($0)") }
+        let tasks = (0..<count).map { bench.task("http://h.example/f\($0)") }
         let added = try await bench.engine.add(tasks, barrel: "all", run: false)
         #expect(added.allSatisfy { $0.isNew && $0.error == nil && $0.state == .idle })
         return (bench, added.map(\.id))
@@ -47,7 +51,9 @@ struct CrowdTests {
 
     @Test("a verb for all tasks, a state or a barrel is performed in portions, in the order of submission")
     func verbs() async throws {
-        let (first, ids) = try await scene()
+        // More than one portion.
+        let count = 1_200
+        let (first, ids) = try await scene(count)
         await first.downloader.close()
         let bench = try await bench(in: first.folder)
         for (verb, selector, state) in [
@@ -57,7 +63,7 @@ struct CrowdTests {
             let results = try await apply(verb, to: selector, forAll: selector == .all && verb == .resume, bench)
             #expect(results.map(\.id) == ids && results.allSatisfy { $0.applied && $0.after == state }, "\(verb)")
             #expect(await bench.engine.taskCounts.known <= Self.most, "\(verb)")
-            for id in [ids[0], ids[Self.count - 1]] { #expect(try bench.stored(id).state == state, "\(verb)") }
+            for id in [ids[0], ids[count - 1]] { #expect(try bench.stored(id).state == state, "\(verb)") }
         }
         let trashed = try await apply(.trash, to: .barrel("all"), bench)
         #expect(trashed.map(\.id) == ids && trashed.allSatisfy { $0.after == .unknown })
@@ -94,13 +100,13 @@ struct CrowdTests {
 
     @Test("tasks of a command that have ended leave the memory early, those of an application stay")
     func ended() async throws {
-        for (scope, known) in [(Engine.Scope.chosen, TaskBook.tasksInMemory / 4), (.all, 600)] {
-            let bench = try await Bench(scope: scope) { request, _ in .file([1], to: request) }
-            let tasks = (0..<600).map { bench.task("http://h.example/f\($0)") }
+        for (scope, crowd, known) in [(Engine.Scope.chosen, Self.crowd, Self.crowd / 4), (.all, nil, 160)] {
+            let bench = try await Bench(scope: scope, crowd: crowd) { request, _ in .file([1], to: request) }
+            let tasks = (0..<160).map { bench.task("http://h.example/f\($0)") }
             _ = try await bench.engine.add(tasks, barrel: nil, run: true)
             await bench.engine.waitUntilDrained()
             // Those whose files wait for their sync stay until then.
-            #expect(await bench.engine.taskCounts.known == 600)
+            #expect(await bench.engine.taskCounts.known == 160)
             try await bench.advance(by: 1) { await bench.engine.taskCounts.known == known }
         }
     }
@@ -120,7 +126,9 @@ struct CrowdTests {
         #expect(received > 0)
         await first.downloader.close()
         gate.open()
-        let second = try await Bench(in: folder, scope: .chosen, isActive: false, settings: { $0.maxAction = 1 }) {
+        let second = try await Bench(
+            in: folder, scope: .chosen, isActive: false, crowd: Self.crowd, settings: { $0.maxAction = 1 }
+        ) {
             request, _ in .file(content, to: request)
         }
         let tasks = (0..<Self.count).map { second.task("http://h.example/f\($0)") { $0.priority = 1 } }
@@ -148,7 +156,7 @@ struct CrowdTests {
             number == 1 ? .file([1, 2], to: request, gate: gate, pauseAt: 1) : .file([1], to: request)
         }
         let engine = try Engine(
-            configure: configure, scope: .all, transport: transport, clock: clock, crowd: TaskBook.tasksInMemory)
+            configure: configure, scope: .all, transport: transport, clock: clock, crowd: Self.crowd)
         let starts = Observed<[TaskID]>([])
         _ = await engine.observeStates { info in if info.state == .action { starts.update { $0.append(info.id) } } }
         await engine.activate()

@@ -6,13 +6,15 @@ import Testing
 /// Tasks of a long run that are on disk alone while nothing happens to them.
 @Suite("Resting tasks")
 struct RestingTests {
-    private static let count = TaskBook.tasksInMemory + 500
+    /// The number of tasks that the engine keeps in memory.
+    private static let crowd = 200
+    private static let count = crowd + 200
     private static let content: [UInt8] = [1, 2, 3]
 
     /// An engine of the command line with more tasks than it keeps in memory; the first one runs until the gate opens.
     private static func scene() async throws -> (bench: Bench, gate: FakeGate, ids: [TaskID]) {
         let gate = FakeGate()
-        let bench = try await Bench(scope: .chosen, settings: { $0.maxAction = 1 }) { request, _ in
+        let bench = try await Bench(scope: .chosen, crowd: crowd, settings: { $0.maxAction = 1 }) { request, _ in
             let isFirst = request.urlRequest.url?.lastPathComponent == "f0"
             return isFirst ? .file(content, to: request, gate: gate, pauseAt: 1) : .file(content, to: request)
         }
@@ -60,7 +62,7 @@ struct RestingTests {
     @Test("tasks leave the memory again some time after all were asked for, and are found by their URL without that")
     func again() async throws {
         let (bench, gate, ids) = try await Self.scene()
-        let most = TaskBook.tasksInMemory + 64
+        let most = Self.crowd + 64
         for number in [Self.count - 1, 3, Self.count - 2] {
             let infos = try await bench.engine.infos(.url("http://h.example/f\(number)"))
             #expect(infos.map(\.id) == [ids[number]])
@@ -101,14 +103,16 @@ struct RestingTests {
 
     @Test("finished files that wait for their sync stay in memory, so that their records are only written")
     func awaitingSync() async throws {
-        let count = 400
-        let bench = try await Bench(scope: .chosen, content: Self.content, settings: { $0.maxAction = 16 })
+        let count = 160
+        let bench = try await Bench(scope: .chosen, crowd: Self.crowd, settings: { $0.maxAction = 16 }) { request, _ in
+            .file(Self.content, to: request)
+        }
         let added = try await bench.engine.add((0..<count).map { bench.task("f\($0)") }, barrel: nil, run: true)
         await bench.engine.waitUntilSettled(added.map(\.id))
         #expect(await bench.engine.taskCounts.known == count)
         let last = try #require(added.last).id
         try await bench.advance(by: 1) { try bench.stored(last).synced == true }
-        try await bench.turn { $0.taskCounts.known <= TaskBook.tasksInMemory / 4 }
+        try await bench.turn { $0.taskCounts.known <= Self.crowd / 4 }
         #expect(try added.allSatisfy { try bench.stored($0.id).synced == true })
     }
 }

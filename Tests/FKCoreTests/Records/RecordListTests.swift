@@ -3,8 +3,17 @@ import Testing
 
 @Suite("Lists of records")
 struct RecordListTests {
+    private static let keptCount = 64
+    private static let portionCount = 128
     /// More than are kept in memory and than are read at once.
-    private static let count = RecordList.keptCount * 2 + 500
+    private static let count = 300
+
+    private func list(
+        _ reader: StoreReader, _ query: RecordQuery = .init(), problem: @escaping (DownloadError) -> Void = { _ in }
+    ) throws -> RecordList {
+        try RecordList(
+            reader, query, keptCount: Self.keptCount, portionCount: Self.portionCount, problem: problem)
+    }
 
     /// Tasks whose ids are in another order than their numbers.
     private func scene(_ count: Int) throws -> ScratchWorkPath {
@@ -21,12 +30,12 @@ struct RecordListTests {
     @Test("a list is in the order of submission, a portion at a time, and can be read again", arguments: [10, count])
     func order(count: Int) throws {
         let scratch = try scene(count)
-        let list = try RecordList(StoreReader(scratch.path))
+        let list = try list(StoreReader(scratch.path))
         #expect(list.count == count)
         for _ in 0..<2 {
             var numbers: [UInt64] = []
             list.forEachPortion { records in
-                #expect(records.count <= 8_192)
+                #expect(records.count <= Self.portionCount)
                 numbers += records.map(\.number)
             }
             #expect(numbers == (1...UInt64(count)).map(\.self))
@@ -45,14 +54,13 @@ struct RecordListTests {
                         var query = RecordQuery()
                         (query.sort, query.ascending, query.states) = (sort, isAscending, states)
                         (query.offset, query.limit) = (offset, limit)
-                        let list = try RecordList(reader, query)
+                        let list = try list(reader, query)
                         var ids: [TaskID] = []
                         list.forEach { ids.append($0.id) }
                         #expect(ids == (try query.page(of: records)).records.map(\.id), "\(sort) \(isAscending)")
                     }
                 }
             }
-            if count > RecordList.keptCount, sort == .host { break }
         }
     }
 
@@ -76,7 +84,7 @@ struct RecordListTests {
         let id = try #require(reader.records { $0.number == 5 }.first).id
         try write(Array("garbage".utf8), scratch.path.infoPath(id))
         var problems: [DownloadError] = []
-        let list = try RecordList(reader) { problems.append($0) }
+        let list = try list(reader) { problems.append($0) }
         for _ in 0..<2 {
             var shown = 0
             list.forEach { _ in shown += 1 }

@@ -23,7 +23,7 @@ final class Bench: Sendable {
     ///   - settings: on top of the defaults; retries have no jitter here.
     init(
         in folder: TemporaryFolder? = nil, scope: Engine.Scope = .all, clock: ManualClock = ManualClock(),
-        ticks: Bool = false, isActive: Bool = true, chains: MiddlewareChains = MiddlewareChains(),
+        ticks: Bool = false, isActive: Bool = true, crowd: Int? = nil, chains: MiddlewareChains = MiddlewareChains(),
         settings: (inout Configure) -> Void = { _ in },
         answer: @escaping @Sendable (TransportRequest, Int) -> Answer
     ) async throws {
@@ -38,7 +38,7 @@ final class Bench: Sendable {
         settings(&configure)
         engine = try Engine(
             configure: configure, scope: scope, transport: transport, chains: chains,
-            clock: ticks ? SystemClock() : clock)
+            clock: ticks ? SystemClock() : clock, crowd: crowd)
         downloader = Downloader(engine: engine)
         _ = await engine.observeStates { [log] info in
             let name = info.url.split(separator: "/").last ?? ""

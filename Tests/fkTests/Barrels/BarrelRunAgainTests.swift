@@ -3,7 +3,8 @@ import Testing
 
 @testable import fk
 
-/// Running a long barrel again, with the index of its finished members and without it.
+/// Running a long barrel again, with the index of its finished members and without it. A barrel that is long enough for an index
+/// takes 8 s of processor time to make: each test does several things with its own.
 @Suite("fk barrel run of a long barrel, again") struct BarrelRunAgainTests {
     private static let count = FinishedIndex.leastCount + 100
     private let sandbox: Sandbox
@@ -57,7 +58,15 @@ import Testing
         }
     }
 
-    @Test("a file that is gone is missing, and is fetched again") func lost() async throws {
+    @Test(
+        "a file that is gone is missing, and is fetched again; a record that was changed counts as it does without the index"
+    )
+    func lost() async throws {
+        try await checkGoneFiles()
+        try await checkChanges()
+    }
+
+    private func checkGoneFiles() async throws {
         for name in ["f7", "f4100"] { try FileManager.default.removeItem(atPath: "\(sandbox.files)/\(name)") }
         let missing = try await sandbox.fk("barrel", "missing", "all")
         #expect(
@@ -69,7 +78,14 @@ import Testing
         try await sandbox.done("barrel", "missing", "all")
     }
 
-    @Test("nothing has changed: no record is read, and every file is reported all the same") func work() async throws {
+    @Test("nothing has changed: no record is read, and every file is reported all the same; also of several barrels")
+    func work() async throws {
+        try await checkSeveral()
+        try await checkListAgain()
+        try await checkUnchanged()
+    }
+
+    private func checkUnchanged() async throws {
         let result = try await runTwice()
         #expect(result.status == 0 && result.output.split(separator: "\n").count == Self.count)
         let sum = "\(Self.count) of \(Self.count) complete (\(Self.count) already)\n"
@@ -87,10 +103,8 @@ import Testing
         #expect(states.allSatisfy { $0.text("path")?.hasPrefix(sandbox.files) == true && $0.number("attempt") == 1 })
     }
 
-    @Test(
-        "a record removed, replaced or damaged by hand, forgotten, suspended or new counts as it does without the index"
-    )
-    func changes() async throws {
+    /// Records removed, replaced or damaged by hand, forgotten, suspended or new.
+    private func checkChanges() async throws {
         try FileManager.default.removeItem(atPath: try info(0))
         #expect(try await runTwice().status == 1)
         // The record of another time: the task was waiting then.
@@ -111,7 +125,8 @@ import Testing
         #expect(damaged.status == 1 && damaged.errors.contains("quarantine"), "\(damaged.errors.suffix(300))")
     }
 
-    @Test("several barrels in one run have an index each") func several() async throws {
+    /// Several barrels in one run have an index each.
+    private func checkSeveral() async throws {
         let list = (0..<Self.count).map { server.url("/f\($0)") }.joined(separator: "\n")
         try await sandbox.done("barrel", "import", "second", "-", input: list)
         try FileManager.default.removeItem(atPath: index)
@@ -125,9 +140,8 @@ import Testing
         if let count = try await opened("barrel", "run", "all", "second") { #expect(count == 0) }
     }
 
-    @Test(
-        "a finished list that is given again: each record is opened once to read it, and once to find that it is there")
-    func list() async throws {
+    /// Of a finished list that is given again, each record is opened once to read it, and once to find that it is there.
+    private func checkListAgain() async throws {
         let path = "\(sandbox.files)/urls"
         let urls = (0..<Self.count).map { server.url("/f\($0)") }.joined(separator: "\n")
         try Data(urls.utf8).write(to: URL(fileURLWithPath: path))

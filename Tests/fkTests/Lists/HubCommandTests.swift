@@ -33,13 +33,12 @@ import Testing
 
     @Test(
         "The same files as the hub's own client makes, for the same patterns",
-        .enabled("huggingface_hub cannot be installed here") { try await HubOracle.python() != nil },
+        .enabled(if: PythonModule.hub.isInstalled, "see .ci/needs"),
         arguments: [
             ([], []), (["*.safetensors"], []), ([], ["*.safetensors", "*.md"]), (["sub/"], []), (["*"], ["sub/*"]),
             (["[!.]*"], ["*[0-9].*"]), (["*.txt", "config.json"], ["empty*"]),
         ] as [([String], [String])])
     func oracle(include: [String], exclude: [String]) async throws {
-        let python = try #require(try await HubOracle.python())
         for repository in ["owner/repo", "datasets/owner/repo"] {
             let hub = try FakeHub(Self.files, repository: repository)
             let sandbox = try sandbox(hub)
@@ -47,12 +46,11 @@ import Testing
             let words = ["barrel", "import", "model", "hf:\(repository)", "-d", "ours"] + patterns
             try await sandbox.done(words)
             try await sandbox.done("barrel", "run", "model")
-            let theirs = try await FKProgram.run(
-                python, ["-c", HubOracle.script, repository] + include.map { "+\($0)" } + exclude.map { "-\($0)" },
+            let theirs = try await HubOracle.run(
+                HubOracle.script, [repository] + include.map { "+\($0)" } + exclude.map { "-\($0)" },
                 environment: [
                     "HF_ENDPOINT": hub.endpoint, "HF_HOME": "\(sandbox.folder.path)/hf", "HF_HUB_DISABLE_XET": "1",
-                    "HF_HUB_DISABLE_TELEMETRY": "1",
-                ], folder: sandbox.files)
+                ], in: sandbox.files)
             #expect(theirs.status == 0, "\(theirs.errors.suffix(600))")
             let ours = try tree("\(sandbox.files)/ours")
             #expect(ours == (try tree("\(sandbox.files)/theirs")) && !ours.isEmpty)
@@ -63,20 +61,17 @@ import Testing
 
     @Test(
         "--layout hub: the hub's own client finds the files offline",
-        .enabled("huggingface_hub cannot be installed here") { try await HubOracle.python() != nil },
+        .enabled(if: PythonModule.hub.isInstalled, "see .ci/needs"),
         arguments: ["owner/repo", "datasets/owner/repo"])
     func layout(repository: String) async throws {
-        let python = try #require(try await HubOracle.python())
         let hub = try FakeHub(Self.files + [.init("copy.json", Array("{}".utf8))], repository: repository)
         let sandbox = try sandbox(hub)
         let words = ["barrel", "import", "model", "hf:\(repository)", "-d", "cache", "--layout", "hub"]
         try await sandbox.done(words)
         func offline(_ script: String) async throws -> FKProgram.Output {
-            try await FKProgram.run(
-                python, ["-c", script, repository],
-                environment: [
-                    "HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": "\(sandbox.files)/cache", "HF_HUB_DISABLE_TELEMETRY": "1",
-                ], folder: sandbox.files)
+            try await HubOracle.run(
+                script, [repository],
+                environment: ["HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": "\(sandbox.files)/cache"], in: sandbox.files)
         }
         #expect(try await offline(HubOracle.file).output == "absent\n", "before the bytes are there")
         try await sandbox.done("barrel", "run", "model")
@@ -263,26 +258,13 @@ private enum HubOracle {
         print(snapshot_download(name.removeprefix("datasets/"), repo_type=kind, local_files_only=True))
         """
 
-    private static let found = Locked<String??>(nil)
-
-    /// A Python with `huggingface_hub`: the system's, or one of a virtual environment in `.build`, which is made once;
-    /// nil if it cannot be installed.
-    static func python() async throws -> String? {
-        if let found = found.withLock({ $0 }) { return found }
-        let result = try await search()
-        found.withLock { $0 = .some(result) }
-        return result
-    }
-
-    private static func search() async throws -> String? {
-        guard let system = Tool.path("python3") else { return nil }
-        let environment = Repository.url(".build/hub-client").path
-        let own = "\(environment)/bin/python3"
-        for python in [own, system] where access(python, X_OK) == 0 {
-            if try await FKProgram.run(python, ["-c", "import huggingface_hub"]).status == 0 { return python }
-        }
-        guard try await FKProgram.run(system, ["-m", "venv", environment]).status == 0 else { return nil }
-        let install = ["-m", "pip", "install", "-q", "--timeout", "20", "--retries", "1", "huggingface_hub"]
-        return try await FKProgram.run(own, install).status == 0 ? own : nil
+    /// Runs a script with `huggingface_hub`.
+    static func run(
+        _ script: String, _ arguments: [String], environment: [String: String], in folder: String
+    ) async throws -> FKProgram.Output {
+        let own = PythonModule.hub.environment.merging(["HF_HUB_DISABLE_TELEMETRY": "1"]) { $1 }
+        return try await FKProgram.run(
+            try #require(Tool.path("python3")), ["-c", script] + arguments,
+            environment: own.merging(environment) { $1 }, folder: folder)
     }
 }

@@ -12,13 +12,13 @@ package final class RecordList {
     private var places: [Int32] = []
     private var kept: [TaskRecord]? = []
     private let problem: (DownloadError) -> Void
+    private let keptCount: Int
+    private let portionCount: Int
     /// True once every record was read, with its problems reported.
     private var hasReported: Bool
 
-    /// The number of records that are kept.
-    package static let keptCount = 4_096
-    /// The number of records that are read at once.
-    private static let portion = 8_192
+    /// The number of records that are kept, and of those that are read at once.
+    package static let usual = (kept: 4_096, portion: 8_192)
 
     /// The number of listed tasks.
     package var count: Int { places.count }
@@ -30,13 +30,18 @@ package final class RecordList {
     /// - Parameters:
     ///   - query: the default matches all tasks, in the order of submission. Its `ids` and `barrel` are not used.
     ///   - ids: the tasks to look at; nil, the default, for all.
+    ///   - keptCount: the number of records that are kept.
+    ///   - portionCount: the number of records that are read at once.
     ///   - problem: called once for each unreadable info file.
     /// - Throws: `.invalidArgument` for an invalid query.
     package init(
         _ reader: StoreReader, _ query: RecordQuery = .init(), ids: [TaskID]? = nil,
-        problem: @escaping (DownloadError) -> Void = { _ in }
+        keptCount: Int = RecordList.usual.kept,
+        portionCount: Int = RecordList.usual.portion, problem: @escaping (DownloadError) -> Void = { _ in }
     ) throws {
         try query.validate()
+        self.keptCount = keptCount
+        self.portionCount = portionCount
         self.reader = reader
         self.ids = try ids ?? reader.allTaskIDs()
         self.problem = problem
@@ -44,7 +49,7 @@ package final class RecordList {
         query.ids = nil
         query.barrel = nil
         // Where only the order is needed, long lists are not parsed for it.
-        hasReported = !query.isUnconditional || self.ids.count <= Self.keptCount
+        hasReported = !query.isUnconditional || self.ids.count <= keptCount
         var order = RecordOrder(query)
         if hasReported {
             reader.readAll(self.ids, problem: problem) { place, record in
@@ -71,6 +76,7 @@ package final class RecordList {
         self.reader = reader
         self.ids = ids
         self.problem = problem
+        (keptCount, portionCount) = Self.usual
         hasReported = true
         places.reserveCapacity(ids.count)
         reader.readAll(ids, problem: problem) { place, record in
@@ -82,7 +88,7 @@ package final class RecordList {
 
     private func keep(_ record: TaskRecord) {
         kept?.append(record)
-        if let count = kept?.count, count > Self.keptCount { kept = nil }
+        if let count = kept?.count, count > keptCount { kept = nil }
     }
 
     /// The kept records are in the order in which they were read.
@@ -98,8 +104,8 @@ package final class RecordList {
             if !kept.isEmpty { try body(kept) }
             return
         }
-        for start in stride(from: 0, to: places.count, by: Self.portion) {
-            let portion = places[start..<min(start + Self.portion, places.count)].map { ids[Int($0)] }
+        for start in stride(from: 0, to: places.count, by: portionCount) {
+            let portion = places[start..<min(start + portionCount, places.count)].map { ids[Int($0)] }
             var records: [TaskRecord] = []
             records.reserveCapacity(portion.count)
             reader.readAll(portion, problem: hasReported ? { _ in } : problem) { _, record in records.append(record) }
