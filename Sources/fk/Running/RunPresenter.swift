@@ -105,6 +105,13 @@ final class RunPresenter: Sendable {
             }
         case .paused(let count): paused(count)
         case .waiting(let waits): state.withLock { $0.waits = waits }
+        case .trimmed(let files):
+            // Also with --quiet: files are gone.
+            if let json {
+                json.write(.trim(files))
+            } else {
+                view.permanent("fk: disk budget: \(Escaping.visible(files.summary))")
+            }
         case .problem(let text):
             view.permanent("fk: warning: \(Escaping.visible(text))")
         }
