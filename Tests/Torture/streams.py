@@ -61,7 +61,7 @@ class Reader(Sandbox):
         problems = []
         for path in self.work.rglob("*"):
             inside = path.relative_to(self.work)
-            if inside.parts[0] in ("streams", "quarantine") or path.name.startswith(".tmp-"):
+            if inside.parts[0] == "streams" or inside.parts[0] == "quarantine" and path.is_file() or path.name.startswith(".tmp-"):
                 problems.append(f"left in the work path: {inside}")
         wanted = set(self.kept)
         return problems + [f"left in the folder: {path.name}" for path in self.files.iterdir() if path.name not in wanted]

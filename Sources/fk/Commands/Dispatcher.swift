@@ -27,8 +27,8 @@ struct Dispatcher: Sendable {
             return try await command(words).run()
         } catch let error as UsageError {
             report(error.message, words)
-            for line in error.lines { write(line) }
-            write(error.hint)
+            for line in error.lines { context.say(line) }
+            context.say(error.hint)
             return ExitStatus.usage
         } catch let error as CommandFailure {
             report(error.message, words)
@@ -74,22 +74,7 @@ struct Dispatcher: Sendable {
         // The line may be invalid before `--color` was parsed, so this looks for the option directly.
         let choice = words.last { $0.hasPrefix("--color=") }.flatMap { ColorChoice(rawValue: String($0.dropFirst(8))) }
         let usesColor = context.errorTerminal(choice ?? .auto).usesColor
-        write(Escaping.visible(message), after: "fk: ", shown: Style.red("fk:", usesColor) + " ")
-    }
-
-    /// Writes a paragraph. A terminal gets lines that end between words; it would break them inside of words.
-    ///
-    /// - Parameters:
-    ///   - mark: the beginning of the paragraph.
-    ///   - shown: the beginning with its colour.
-    private func write(_ text: String, after mark: String = "", shown: String = "") {
-        // A secret may contain a blank, so it is masked before the text is divided.
-        let text = context.errors.hidden.mask(text)
-        let terminal = context.errorTerminal(.never)
-        let lines = terminal.isTerminal ? Columns.paragraph(mark + text, to: terminal.size.columns) : [mark + text]
-        for (number, line) in lines.enumerated() {
-            context.errors.writeLine(number == 0 ? shown + line.dropFirst(mark.count) : line)
-        }
+        context.say(Escaping.visible(message), after: "fk: ", shown: Style.red("fk:", usesColor) + " ")
     }
 }
 

@@ -348,7 +348,8 @@ final class RunPresenter: Sendable {
             failed: tracker.count(.error), of: run, repeatsReasons: tracker.total + notAdded > 1,
             suggested: global.suggested)
         {
-            context.errors.writeLine(line)
+            // A command is copied as a whole.
+            if line.hasPrefix("fk ") { context.errors.writeLine(line) } else { context.say(line) }
         }
     }
 }
