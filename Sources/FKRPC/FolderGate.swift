@@ -80,7 +80,8 @@ struct FolderGate: Sendable {
         let list = folders.map { Escaping.visible($0) }.joined(separator: ", ")
         if kind == "partial file" {
             return RPCError(
-                "The partial file \(Escaping.visible(path)) is not allowed: clients name files in \(list) and below. fk rpc -d names them.")
+                "The partial file \(Escaping.visible(path)) is not allowed: clients name files in \(list) and below. fk rpc -d names them."
+            )
         }
         return RPCError(
             kind == "folder"

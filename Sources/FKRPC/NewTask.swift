@@ -41,7 +41,9 @@ struct CallOptions: Sendable {
     var ofTask: [Manifest.Option] {
         values.sorted { $0.key < $1.key }.compactMap { name, texts in
             // Clients name files below the folders that they may use alone.
-            guard Aria2Options.used.contains(name), name != "adopt", let text = texts.last, !text.isEmpty else { return nil }
+            guard Aria2Options.used.contains(name), name != "adopt", let text = texts.last, !text.isEmpty else {
+                return nil
+            }
             return Manifest.Option(name, text)
         }
     }

@@ -172,7 +172,8 @@ struct RPCJobTests {
         }
     }
 
-    @Test("without the program, and the methods say so; with private addresses refused, so does the program") func unable() async throws {
+    @Test("without the program, and the methods say so; with private addresses refused, so does the program")
+    func unable() async throws {
         let bare = try await RPCFixture(isActive: false)
         let call = JSON.members(["source": "https://h/pub/"])
         #expect(try await bare.call("fk.preview", call)["message"]?.string?.contains("does not tell the path") == true)

@@ -259,7 +259,8 @@ struct RPCOptionTests {
         #expect(try await fixture.call("aria2.addUri", url, .members(["no-netrc": "false"]))["code"] == 1)
     }
 
-    @Test("a partial file is continued by each way to add, if it is below an allowed folder") func adopt() async throws {
+    @Test("a partial file is continued by each way to add, if it is below an allowed folder") func adopt() async throws
+    {
         let fixture = try await RPCFixture(isActive: false)
         let folder = fixture.downloads
         let url = fixture.server.url("/a")

@@ -16,10 +16,12 @@ struct TrimCommand: Command {
             "Deletes files that fk has written and nobody has changed: a barrel with its published set as a whole, and the files of other "
                 + "tasks one by one. The tasks stay, so 'fk retry' or the same 'fk get' fetches the files again. Barrels that are in use "
                 + "stay: with members that wait or are being fetched, or held by an application.",
-            "With --disk-budget, 'fk get' and 'fk run' do the same before a file that would not fit. Exit status 1: more than SIZE is left.",
+            "With --disk-budget, 'fk get' and 'fk run' do the same before a file that would not fit. Exit status 1: more than SIZE is "
+                + "left.",
         ],
         options: [
-            .value("to", nil, "SIZE", "bytes that the files may use afterwards (default: the saved disk-budget); 0: none"),
+            .value(
+                "to", nil, "SIZE", "bytes that the files may use afterwards (default: the saved disk-budget); 0: none"),
             .value(
                 "by", nil, "ORDER", hint: .choices(Order.allCases.map(\.rawValue)),
                 "what goes first: the least recently used (used, the default), or the largest (size)"),
@@ -55,7 +57,8 @@ struct TrimCommand: Command {
     }
 
     func run() async throws -> Int32 {
-        let question = limit == 0
+        let question =
+            limit == 0
             ? "Delete every finished file?" : "Delete finished files until at most \(Formatting.bytes(limit)) are left?"
         if !isConfirmed, try !Confirmation(context).ask(question) {
             throw CommandFailure("Nothing was deleted.", status: ExitStatus.taskFailed)

@@ -101,7 +101,10 @@ final class ProgressView: Sendable {
 
     /// Writes a line above the frame, such as a warning. It may be longer than the terminal is wide.
     func permanent(_ line: String) {
-        let lines = terminal.isTerminal ? Columns.paragraph(output.hidden.mask(line), to: max(8, size().columns - 1)) : [line]
+        var lines = [line]
+        if terminal.isTerminal {
+            lines = Columns.paragraph(output.hidden.mask(line), to: max(8, size().columns - 1))
+        }
         state.withLock { write(&$0, lines.joined(separator: "\n")) }
     }
 

@@ -55,7 +55,8 @@ private struct SetBench {
 
 @Suite("Sets that appear whole", .timeLimit(.minutes(10)))
 struct PublishTests {
-    @Test("the records of members that the engine has in memory are not read again") func recordsInMemory() async throws {
+    @Test("the records of members that the engine has in memory are not read again") func recordsInMemory() async throws
+    {
         let sets = try await SetBench()
         let ids = await sets.barrel.memberInfos.map(\.id)
         for id in ids { try FileManager.default.removeItem(atPath: sets.bench.workPath.infoPath(id)) }

@@ -64,7 +64,9 @@ import Testing
         outer.routeOthers { request in
             request.method == "OPTIONS" ? .status(405) : .redirect(to: inner.url(request.path))
         }
-        for words in [["get", "-r", outer.url("/pub/"), "--dry-run"], ["barrel", "import", "-r", "pub", outer.url("/pub/")]] {
+        for words in [
+            ["get", "-r", outer.url("/pub/"), "--dry-run"], ["barrel", "import", "-r", "pub", outer.url("/pub/")],
+        ] {
             let sandbox = try Sandbox()
             let refused = try await sandbox.fk(words + ["--no-private"])
             #expect(refused.status == 1 && inner.requests.isEmpty, "\(words): \(refused.errors)")

@@ -93,7 +93,8 @@ extension Manifest.FileOrders {
     ///   - url: the first URL of the entry, as written.
     ///   - shared: the options that all tasks share.
     /// - Throws: `EntryFault` for options that exclude each other.
-    func apply(to task: inout TaskDescription, in folder: String?, url: String, shared: TaskOptions) throws(EntryFault) {
+    func apply(to task: inout TaskDescription, in folder: String?, url: String, shared: TaskOptions) throws(EntryFault)
+    {
         guard !headers.isEmpty || !options.isEmpty else { return }
         var own = task.options
         Aria2Options.apply(options, url: url, to: &own)
