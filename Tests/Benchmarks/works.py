@@ -348,10 +348,10 @@ class Bench:
         rows = self.side_by_side(
             f"{size >> 20} MiB into a pipe, plain HTTP", {
                 "fk cat": lambda folder: cat(folder, url), "curl": lambda folder: piped("curl", "-s", url),
-            }, check, [Goal("seconds of fk cat", 1.05, "curl", STREAM)], rounds=self.rounds + 4)
+            }, check, [Goal("seconds", 1.05, "curl", STREAM)], rounds=self.rounds + 4)
         url = f"{self.nginx.plain}/limited/big"
         name = f"{size >> 20} MiB into a pipe, 10 MiB/s a connection"
-        goals = [Goal("seconds of fk cat -x16", 1.2, "fk get -x16")]
+        goals = [Goal("seconds", 1.2, "fk get -x16")]
         return rows + [row for row in self.side_by_side(
             name, {
                 "fk cat -x16": lambda folder: cat(folder, "-x", "16", url),

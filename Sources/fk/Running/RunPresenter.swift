@@ -342,7 +342,7 @@ final class RunPresenter: Sendable {
             let time = Formatting.duration(seconds, precise: true)
             parts.append("\(Formatting.bytes(tracker.fetched)) in \(time), \(rate)")
         }
-        context.errors.writeLine(parts.joined(separator: ", "))
+        context.say(parts.joined(separator: ", "))
         // The failure of a single file stands above.
         for line in failed.lines(
             failed: tracker.count(.error), of: run, repeatsReasons: tracker.total + notAdded > 1,
