@@ -14,7 +14,7 @@ struct TrimCommand: Command {
         path: ["trim"], summary: "delete finished files until the rest fits",
         discussion: [
             "Deletes files that fk has written and nobody has changed: a barrel with its published set as a whole, and the files of other "
-                + "tasks one by one. The tasks stay, so 'fk retry' or the same 'fk get' fetches the files again. Barrels that are in use "
+                + "tasks one by one. The tasks stay, so 'fk barrel run' or the same 'fk get' fetches the files again. Barrels that are in use "
                 + "stay: with members that wait or are being fetched, or held by an application.",
             "With --disk-budget, 'fk get' and 'fk run' do the same before a file that would not fit. Exit status 1: more than SIZE is "
                 + "left.",
