@@ -18,7 +18,7 @@ export SOURCE_DATE_EPOCH ?= $(shell date -u -d "$$(sed -n 's/.*static let date =
 # So many tests at once and no more: 600 at once make each of them slow enough on a busy machine to meet its time limit.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 24
 
-.PHONY: help setup build portable order demo test test-page test-threads test-addresses fuzz bench torture examples lint format install uninstall clean \
+.PHONY: help setup build portable order demo test test-page test-threads test-addresses fuzz bench torture soak examples lint format install uninstall clean \
   deb dist test-deb test-dist test-package test-cluster docs api
 
 help: ## list the targets
@@ -84,6 +84,10 @@ torture: build ## kill fk at every call, cut its power, let its calls fail: an h
 	@.ci/needs torture
 	SWIFT="$(SWIFT)" .ci/examples --build $(SCRATCH) $(RELEASE) $(SWIFTFLAGS) --product CustomMiddleware
 	Tests/Torture/run $(TORTUREFLAGS) $(BIN)
+
+soak: build ## 24 hours' worth of work in 30 minutes: nothing is lost, nothing grows (SOAKFLAGS, such as --minutes 6)
+	@.ci/needs soak
+	Tests/Soak/run $(SOAKFLAGS) $(BIN)
 
 examples: ## build and run every example
 	@.ci/needs build

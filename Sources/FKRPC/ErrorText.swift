@@ -15,6 +15,7 @@ extension Remedy {
         case .chooseFittingName: ": add the download again with another name"
         case .raiseMaxSize: ": fetch it with 'fk get --max-size' to accept it"
         case .lowerMinFree: ", or start fk rpc with a lower --min-free"
+        case .raiseDiskBudget: ": start fk rpc with a larger --disk-budget to accept it"
         case .chooseWorkPath: ": end it, or start fk rpc with another --work-path"
         case .useCurl: ". Start fk rpc with --transport curl"
         case .giveLogin: " (options http-user and http-passwd)"

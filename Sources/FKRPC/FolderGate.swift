@@ -1,6 +1,7 @@
 import FKCore
 import FKManifests
 import FKMiddleware
+import Foundation
 
 /// Confines downloads to the folders that were named at the start, also through symbolic links.
 struct FolderGate: Sendable {
@@ -40,6 +41,26 @@ struct FolderGate: Sendable {
         throw refusal(path, "file")
     }
 
+    /// The path of another program's partial file, with its links resolved.
+    ///
+    /// - Parameters:
+    ///   - path: an absolute path, or one below `folder`.
+    ///   - folder: the folder of the new task.
+    /// - Throws: `RPCError` unless it is a file below an allowed folder.
+    func partial(_ path: String, in folder: String) throws(RPCError) -> String {
+        guard !path.utf8.contains(0) else { throw refusal(path, "partial file") }
+        let given = path.hasSuffix(".aria2") ? String(path.dropLast(6)) : path
+        let real = EntryFolders.resolved(Self.normalized(given.hasPrefix("/") ? given : "\(folder)/\(given)"))
+        guard folders.contains(where: { Self.isBelow(real, EntryFolders.resolved($0)) }) else {
+            throw refusal(path, "partial file")
+        }
+        var status = stat()
+        guard lstat(real, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            throw RPCError("There is no partial file \(Escaping.visible(path)).")
+        }
+        return real
+    }
+
     /// True if the path is a folder or below it.
     private static func isBelow(_ path: String, _ folder: String) -> Bool {
         let folder = normalized(folder)
@@ -57,6 +78,11 @@ struct FolderGate: Sendable {
 
     private func refusal(_ path: String, _ kind: String = "folder") -> RPCError {
         let list = folders.map { Escaping.visible($0) }.joined(separator: ", ")
+        if kind == "partial file" {
+            return RPCError(
+                "The partial file \(Escaping.visible(path)) is not allowed: clients name files in \(list) and below. fk rpc -d names them."
+            )
+        }
         return RPCError(
             kind == "folder"
                 ? "The folder \(Escaping.visible(path)) is not allowed: downloads go to \(list) and below. fk rpc -d names them."

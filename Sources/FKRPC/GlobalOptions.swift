@@ -43,7 +43,7 @@ struct GlobalOptions: Sendable {
     ]
 
     /// Names that act on later tasks when a client sets them.
-    private static let ofTask = Aria2Options.used.subtracting(["gid", "pause"]).union([
+    private static let ofTask = Aria2Options.used.subtracting(["gid", "pause", "adopt"]).union([
         "header", "http-user", "http-passwd", "dir",
     ])
 

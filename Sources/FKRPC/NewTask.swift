@@ -40,7 +40,10 @@ struct CallOptions: Sendable {
     /// Those of aria2's options that have an effect on a task.
     var ofTask: [Manifest.Option] {
         values.sorted { $0.key < $1.key }.compactMap { name, texts in
-            guard Aria2Options.used.contains(name), let text = texts.last, !text.isEmpty else { return nil }
+            // Clients name files below the folders that they may use alone.
+            guard Aria2Options.used.contains(name), name != "adopt", let text = texts.last, !text.isEmpty else {
+                return nil
+            }
             return Manifest.Option(name, text)
         }
     }
@@ -103,11 +106,15 @@ extension RPCService {
         if let text = options["checksum"], !text.isEmpty { entry.digests = [try CallOptions.digest(text)] }
         let folder = try gate.folder(options["dir"])
         entry.name = try options.out() ?? entry.name
+        let file = try given["adopt"].flatMap { $0.isEmpty ? nil : $0 }.map { (path) throws(RPCError) in
+            try gate.partial(path, in: folder)
+        }
         do throws(EntryFault) {
             var folders = EntryFolders()
             var task = try entry.task(in: folder, TaskOptions(), &folders)
             // By default, aria2 numbers a name that is taken.
             if task.options.existing == nil { task.options.existing = .rename }
+            if let file { task.options.adopts = URL(fileURLWithPath: file) }
             return task
         } catch {
             throw RPCError("The task cannot be made: \(error.reason).")

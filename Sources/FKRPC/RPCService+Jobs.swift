@@ -62,11 +62,8 @@ extension RPCService {
             throw RPCError(
                 "The system does not tell the path of this program, so it lists no sources and publishes nothing.")
         }
-        if settings.refusesPrivate, command.kind != .publish {
-            throw RPCError(
-                "This server runs with --no-private, which sources do not know: list them on the command line, with 'fk get -r'."
-            )
-        }
+        var command = command
+        if settings.refusesPrivate, command.kind != .publish { command.refusePrivate() }
         let job = try jobs.add(command)
         job.start(program, workPath: workPath.root) { [weak self] in _ = await self?.refresh() }
         return job.document(hasFiles: false)

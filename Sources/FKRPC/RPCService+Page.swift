@@ -13,6 +13,7 @@ extension RPCService {
         "fk.middlewares": [],
         "fk.add": [
             "urls", "mirrors", "dir", "out", "barrel", "headers", "checksum", "rateLimit", "paused", "caFile",
+            "adopt",
         ],
         "fk.import": ["text", "fileName", "dir", "barrel", "paused", "skipBad"], "fk.suspend": targets,
         "fk.resume": targets, "fk.retry": targets.union(["user", "password"]), "fk.cancel": targets,

@@ -38,11 +38,13 @@ extension RPCService {
         let mirrors = try call.texts("mirrors") ?? []
         let out = try call.text("out")
         guard !urls.isEmpty else { throw RPCError("fk.add needs urls.") }
-        guard urls.count == 1 || mirrors.isEmpty && out == nil else {
-            throw RPCError("fk.add: mirrors and out are for a single URL.")
+        let partial = try call.text("adopt")
+        guard urls.count == 1 || mirrors.isEmpty && out == nil && partial == nil else {
+            throw RPCError("fk.add: mirrors, out and adopt are for a single URL.")
         }
         var members: [JSON.Member] = []
         if let dir = try call.text("dir") { members.append(.init("dir", .string(dir))) }
+        if let partial { members.append(.init("adopt", .string(partial))) }
         if let out { members.append(.init("out", .string(out))) }
         if let checksum = try call.text("checksum") { members.append(.init("checksum", .string(checksum))) }
         if let headers = try call.texts("headers") {
@@ -134,6 +136,11 @@ extension RPCService {
                 }
                 entry.directory = nil
                 var task = try entry.task(in: base, TaskOptions(), &folders)
+                if let partial = task.option({ $0.adopts }) {
+                    do throws(RPCError) {
+                        task.options.adopts = URL(fileURLWithPath: try gate.partial(partial.path, in: base))
+                    } catch { throw EntryFault(error.message) }
+                }
                 if paused { task.startsSuspended = true }
                 tasks.append(.success(task))
                 urls.append(task.url)

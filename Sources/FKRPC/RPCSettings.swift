@@ -10,8 +10,7 @@ package struct RPCSettings: Sendable {
     package var options: [String: String] = [:]
     /// The path of the program `fk`, which lists sources and publishes bundles; nil without one.
     package var tool: String?
-    /// True if downloads follow no redirect to private addresses. Sources are then refused, because the program that lists them does not
-    /// know of it.
+    /// True if downloads follow no redirect to private addresses. The program that lists sources is then told so.
     package var refusesPrivate = false
     /// Waits before a refused call is answered. The default is a second.
     package var refusalDelay: @Sendable () async -> Void = { try? await Task.sleep(for: .seconds(1)) }

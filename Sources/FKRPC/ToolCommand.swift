@@ -20,7 +20,7 @@ struct ToolCommand: Sendable, Hashable {
     /// What it is about, without secrets.
     let title: String
     /// The words after the program's name.
-    let words: [String]
+    private(set) var words: [String]
     /// The folder in which it runs, as an absolute path.
     let directory: String
 
@@ -126,6 +126,9 @@ struct ToolCommand: Sendable, Hashable {
         ]
         directory = try gate.folder(nil)
     }
+
+    /// Adds `--no-private`, so that the program keeps to it as the downloads of this server do. The first two words name the command.
+    mutating func refusePrivate() { words.insert("--no-private", at: 2) }
 
     private static func checked(_ text: String, _ name: String, _ call: PageCall) throws(RPCError) -> String {
         guard !text.isEmpty else { throw RPCError("\(call.method): \(name) is empty.") }

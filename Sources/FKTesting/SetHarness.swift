@@ -108,7 +108,7 @@ public actor SetHarness {
             count += 1
         }
         do {
-            _ = try publisher.publish(to: folder.path, ids: ids)
+            _ = try publisher.publish(to: folder.path, known: SetMembers.Known(ids, [:]))
             return true
         } catch is SetPublisher.Killed {
             return false

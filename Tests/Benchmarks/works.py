@@ -48,6 +48,8 @@ BURSTS = (
 MEMORY = (
     "4 MB are the process's own; the rest are pages of the files of the program and of the libraries "
     "([One large file](../Performance.md#one-large-file)).")
+STREAM = (
+    "The bytes pass a ring on the disk before they come out ([Streaming](../Streaming.md)).")
 ROUND_TRIP = "The difference is about one of the 32 round trips that each connection makes."
 
 
@@ -327,6 +329,37 @@ class Bench:
             rows[-1].goals = goals
         return rows
 
+    def streams(self):
+        """Bytes in order on standard output: `fk cat` into a pipe."""
+        path = self.make_file("big", self.scale(1 << 30))
+        size = path.stat().st_size
+
+        def piped(*words):
+            return ["sh", "-c", '"$0" "$@" | wc -c > count', *words]
+
+        def check(folder):
+            count = int((folder / "count").read_text())
+            assert count == size, f"{count} of {size} bytes came out"
+
+        def cat(folder, *words):
+            return piped(self.fk, "cat", "-q", "--work-path", folder / ".work", *words)
+
+        url = f"{self.nginx.plain}/big"
+        rows = self.side_by_side(
+            f"{size >> 20} MiB into a pipe, plain HTTP", {
+                "fk cat": lambda folder: cat(folder, url), "curl": lambda folder: piped("curl", "-s", url),
+            }, check, [Goal("seconds", 1.05, "curl", STREAM)], rounds=self.rounds + 4)
+        url = f"{self.nginx.plain}/limited/big"
+        name = f"{size >> 20} MiB into a pipe, 10 MiB/s a connection"
+        goals = [Goal("seconds", 1.2, "fk get -x16")]
+        return rows + [row for row in self.side_by_side(
+            name, {
+                "fk cat -x16": lambda folder: cat(folder, "-x", "16", url),
+                "fk get -x16": lambda folder: self.get(folder, "-x", "16", url),
+                "curl": lambda folder: piped("curl", "-s", url),
+            }, lambda folder: check(folder) if (folder / "count").exists() else self.same(folder, path), goals, rounds=3,
+            only_once=("curl",)) if row.unit == "s"]
+
     def requests(self):
         """What `auto` asks of a server: more connections only where they help."""
         rows = []
@@ -599,4 +632,4 @@ class Bench:
         """Lists of 10,000 tasks over JSON-RPC while downloads arrive."""
         return rpc.rows(self, Row, Goal)
 
-    ALL = ("big", "small", "tiny", "folder", "far", "limited", "requests", "stalls", "many", "long", "start", "kills", "digests", "lists", "rpc")
+    ALL = ("big", "small", "tiny", "folder", "far", "limited", "streams", "requests", "stalls", "many", "long", "start", "kills", "digests", "lists", "rpc")

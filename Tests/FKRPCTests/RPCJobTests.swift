@@ -172,12 +172,20 @@ struct RPCJobTests {
         }
     }
 
-    @Test("without the program, and with private addresses refused, the methods say so") func unable() async throws {
+    @Test("without the program, and the methods say so; with private addresses refused, so does the program")
+    func unable() async throws {
         let bare = try await RPCFixture(isActive: false)
         let call = JSON.members(["source": "https://h/pub/"])
         #expect(try await bare.call("fk.preview", call)["message"]?.string?.contains("does not tell the path") == true)
-        let guarded = try await Self.fixture("exit 0") { $0.refusesPrivate = true }
-        #expect(try await guarded.call("fk.preview", call)["message"]?.string?.contains("--no-private") == true)
+        let guarded = try await Self.fixture("echo \"$@\" >&2") { $0.refusesPrivate = true }
+        for (method, members) in [
+            ("fk.preview", call), ("fk.fetch", call), ("fk.sync", JSON.members(["barrel": "pub"])),
+            ("fk.publish", JSON.members(["barrel": "pub", "dir": "set"])),
+        ] {
+            let ended = try await Self.end(try await guarded.call(method, members), guarded)
+            let words = ended["messages"]?.array?.first?.string ?? ""
+            #expect(words.contains(" --no-private ") == (method != "fk.publish"), "\(method): \(words)")
+        }
     }
 
     @Test("lines are read however they are cut, and endless ones are skipped") func lines() {

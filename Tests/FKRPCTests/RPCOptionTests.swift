@@ -259,6 +259,44 @@ struct RPCOptionTests {
         #expect(try await fixture.call("aria2.addUri", url, .members(["no-netrc": "false"]))["code"] == 1)
     }
 
+    @Test("a partial file is continued by each way to add, if it is below an allowed folder") func adopt() async throws
+    {
+        let fixture = try await RPCFixture(isActive: false)
+        let folder = fixture.downloads
+        let url = fixture.server.url("/a")
+        let outside = try fixture.folder.write([1], to: "outside.part").path
+        #expect(symlink(outside, "\(folder)/link") == 0)
+        func ways(_ path: String, _ name: String) async throws -> [JSON] {
+            let options = JSON.members(["adopt": .string(path), "out": .string(name), "pause": "true"])
+            return [
+                try await fixture.call("aria2.addUri", .array([.string(url)]), options),
+                try await fixture.call(
+                    "fk.add",
+                    .members([
+                        "urls": [.string(url)], "adopt": .string(path), "out": .string("\(name)2"), "paused": true,
+                    ])),
+                try await fixture.call(
+                    "fk.import",
+                    .members(["text": .string("\(url)\n  out=\(name)3\n  adopt=\(path)\n"), "paused": true])),
+            ]
+        }
+        for (path, reason) in [
+            (outside, "is not allowed"), ("link", "is not allowed"), ("../outside.part", "is not allowed"),
+            ("none", "There is no partial file"), (folder, "There is no partial file"),
+        ] {
+            for answer in try await ways(path, "x") { #expect("\(answer)".contains(reason), "\(path): \(answer)") }
+        }
+        _ = try fixture.folder.write([1], to: "downloads/a.part")
+        for answer in try await ways("a.part", "y") { #expect(!"\(answer)".contains("partial file"), "\(answer)") }
+        let records = try StoreReader(WorkPath(fixture.folder.file("work").path)).records(url: url)
+        #expect(records.map { $0.task.options.adopts?.path } == Array(repeating: "\(folder)/a.part", count: 3))
+        // It is about one download, and so no option for all new ones.
+        _ = try await fixture.call("aria2.changeGlobalOption", .members(["adopt": .string(outside)]))
+        let later = try await fixture.call(
+            "aria2.addUri", .array([.string(url)]), .members(["out": "z", "pause": "true"]))
+        #expect(later.string != nil, "\(later)")
+    }
+
     @Test("a file of certificates is a regular file with certificates below an allowed folder") func caFile()
         async throws
     {

@@ -133,9 +133,17 @@ extension Barrel {
         _ = try await complete().get()
         let (name, workPath, durability) = await (name, downloader.engine.workPath, downloader.configure.durability)
         let path = ProcessPaths.absolute(folder.path) ?? folder.path
-        let ids = await memberInfos.map(\.id)
+        let known = await knownMembers
         return try await blocking {
-            try SetPublisher(name, in: workPath, durability: durability).publish(to: path, ids: ids)
+            try SetPublisher(name, in: workPath, durability: durability).publish(to: path, known: known)
+        }
+    }
+
+    /// The members, and what the engine has of them in memory.
+    private var knownMembers: SetMembers.Known {
+        get async {
+            let ids = await memberInfos.map(\.id)
+            return SetMembers.Known(ids, await downloader.engine.snapshot { $0.recordsInMemory(ids) })
         }
     }
 
@@ -146,8 +154,8 @@ extension Barrel {
     public var state: BarrelState {
         get async {
             let (name, workPath) = (name, downloader.engine.workPath)
-            let ids = await memberInfos.map(\.id)
-            return (try? await blocking { PublishedSets.state(of: name, in: workPath, ids: ids) }) ?? .absent
+            let known = await knownMembers
+            return (try? await blocking { PublishedSets.state(of: name, in: workPath, known: known) }) ?? .absent
         }
     }
 

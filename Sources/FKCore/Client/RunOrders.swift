@@ -20,6 +20,8 @@ package struct RunOrders: Codable, Sendable, Hashable {
     package var shards: Int?
     /// Bytes to keep free on the disk; nil for the downloader's default.
     package var minFree: Int64?
+    /// The bytes that the files of the work path may use on disk; nil for the downloader's default.
+    package var diskBudget: Int64?
     /// The absolute path of the folder for part files; nil for the destination.
     package var partsFolder: String?
     /// When a file counts as complete; nil for the downloader's default.
@@ -57,6 +59,7 @@ package struct RunOrders: Codable, Sendable, Hashable {
         var configure = base
         if let jobs { configure.maxConnectionsPerHost = max(jobs, configure.maxConnectionsPerHost) }
         if let minFree { configure.minFree = minFree }
+        if let diskBudget { configure.diskBudget = diskBudget }
         if let partsFolder { configure.partsFolder = URL(fileURLWithPath: partsFolder, isDirectory: true) }
         if let durability { configure.durability = durability }
         if let transport { configure.transportKind = transport }

@@ -25,6 +25,8 @@ package actor RunSession {
         case paused(Int)
         /// Members of a barrel are suspended and do not count. The sums are over all members that were reported.
         case members(of: String, RunTracker)
+        /// Files were deleted to make room for downloads.
+        case trimmed(TrimmedFiles)
         /// A problem that a log should contain.
         case problem(String)
     }
@@ -68,6 +70,8 @@ package actor RunSession {
     private var nextWaits = ContinuousClock.now
     /// Changes that arrived while it was not known which tasks count.
     private let news = TaskNews()
+    /// What was deleted and not reported yet.
+    private let trims = Locked<[TrimmedFiles]>([])
 
     /// Creates a session. Nothing happens before `run()`.
     ///
@@ -106,6 +110,7 @@ package actor RunSession {
         if access.engine != nil { following.begin() }
         onEvent(following.isOver ? .engine(tookOver: false) : .following(pid: owner()))
         _ = await access.observeStates(missed: { [news] in news.miss() }) { [news] in news.add($0) }
+        _ = await access.observeTrims { [trims] files in trims.withLock { $0.append(files) } }
         await access.startQueue()
         if case .everything = goal { try await takeOpen(access) }
         do {
@@ -308,7 +313,15 @@ package actor RunSession {
         if case .everything = goal { try? await takeOpen(access) }
     }
 
-    func takeBuffered() { for info in news.take() { changed(info) } }
+    func takeBuffered() {
+        // Before the file that got the room.
+        let trimmed = trims.withLock { trims in
+            defer { trims = [] }
+            return trims
+        }
+        for files in trimmed { onEvent(.trimmed(files)) }
+        for info in news.take() { changed(info) }
+    }
 
     /// - Parameter isIndexed: true for an info of the index.
     func changed(_ info: DownloadInfo, isIndexed: Bool = false) {

@@ -15,6 +15,7 @@ import Foundation
 /// | `gid` | the attribute `gid`: 16 hexadecimal digits |
 /// | `pause` | `true` creates the task suspended |
 /// | `http-user`, `http-passwd` | Basic authentication, as aria2 sends it to every server of the file |
+/// | `adopt` | the partial file that the task continues; aria2 does not have it |
 /// | `no-netrc` | `false` reads user and password from `~/.netrc` |
 package enum Aria2Options {
     /// The supported options. Others are listed in `Manifest.ignoredOptions`.
@@ -22,10 +23,10 @@ package enum Aria2Options {
         "referer", "user-agent", "http-no-cache", "split", "max-connection-per-server", "max-download-limit",
         "max-tries",
         "timeout", "connect-timeout", "all-proxy", "http-proxy", "https-proxy", "allow-overwrite", "auto-file-renaming",
-        "no-netrc", "gid", "pause", "http-user", "http-passwd",
+        "no-netrc", "gid", "pause", "http-user", "http-passwd", "adopt",
     ]
 
-    /// All options of aria2 except `out`, `dir`, `checksum` and `header`.
+    /// `adopt` and all options of aria2 except `out`, `dir`, `checksum` and `header`.
     package static let known: Set<String> = used.union([
         "all-proxy-passwd", "all-proxy-user", "allow-piece-length-change", "always-resume", "async-dns",
         "bt-enable-hook-after-hash-check", "bt-enable-lpd", "bt-exclude-tracker", "bt-external-ip",
@@ -63,6 +64,7 @@ package enum Aria2Options {
             case "http-no-cache", "allow-overwrite", "auto-file-renaming", "no-netrc", "pause":
                 value == "true" || value == "false"
             case "all-proxy", "http-proxy", "https-proxy": value.isEmpty || (try? ProxyAddress(value)) != nil
+            case "adopt": !value.isEmpty && !value.utf8.contains(0)
             case "gid": GID.number(value) != nil
             case "http-user":
                 !value.contains(":") && !value.unicodeScalars.contains { $0.value < 0x20 || $0.value == 0x7f }

@@ -10,6 +10,8 @@ public enum Remedy: String, Codable, Sendable, Hashable, CaseIterable {
     case raiseMaxSize = "raise-max-size"
     /// Keep less space free (`minFree`).
     case lowerMinFree = "lower-min-free"
+    /// Allow the files more of the disk (`diskBudget`).
+    case raiseDiskBudget = "raise-disk-budget"
     /// Use another work path: this one cannot be used, or another downloader has it.
     case chooseWorkPath = "choose-work-path"
     /// Use the transport over libcurl.
@@ -39,6 +41,7 @@ public enum Remedy: String, Codable, Sendable, Hashable, CaseIterable {
         case .chooseFittingName: ": ask for another name"
         case .raiseMaxSize: ": raise `maxSize` to accept it"
         case .lowerMinFree: "; a `minFree` of 0 drops the reserve"
+        case .raiseDiskBudget: ": raise `Configure.diskBudget` to accept it"
         case .chooseWorkPath: ": use another work path, or end what uses this one"
         case .useCurl: ". Use the transport over libcurl"
         case .giveLogin, .giveProxyLogin: ""

@@ -46,7 +46,29 @@ struct CommandContext: Sendable {
     }
 
     /// Writes a warning: a line about a fault that does not stop the command.
-    func warn(_ message: String) { errors.writeLine("fk: warning: \(Escaping.visible(message))") }
+    func warn(_ message: String) { say("fk: warning: \(Escaping.visible(message))") }
+
+    /// Writes a paragraph to standard error. A terminal gets lines that end between words, because it would break them inside of words.
+    ///
+    /// - Parameters:
+    ///   - mark: the beginning of the paragraph; the default is none.
+    ///   - shown: the beginning with its colour.
+    func say(_ text: String, after mark: String = "", shown: String = "") {
+        let lines = paragraph(mark + text, for: errors)
+        for (number, line) in lines.enumerated() {
+            errors.writeLine(number == 0 ? shown + line.dropFirst(mark.count) : line)
+        }
+    }
+
+    /// Writes a paragraph to standard output.
+    func print(_ text: String) { paragraph(text, for: output).forEach(output.writeLine) }
+
+    private func paragraph(_ text: String, for stream: OutputStream) -> [String] {
+        let terminal = Terminal(descriptor: stream.descriptor, color: .never, environment: environment)
+        guard terminal.isTerminal else { return [text] }
+        // A secret may contain a blank, so it is masked before the text is divided.
+        return Columns.paragraph(stream.hidden.mask(text), to: terminal.size.columns)
+    }
 
     /// The capabilities of standard output.
     func outputTerminal(_ color: ColorChoice) -> Terminal {

@@ -14,6 +14,7 @@ struct Settings: Sendable, Hashable {
         case connections
         case limitRate = "limit-rate"
         case minFree = "min-free"
+        case diskBudget = "disk-budget"
         case retry
         case timeout
         case durability
@@ -30,6 +31,7 @@ struct Settings: Sendable, Hashable {
             case .connections: "auto"
             case .limitRate: "no limit"
             case .minFree: "64M"
+            case .diskBudget: RunOptions.noBudget
             case .retry: "4"
             case .timeout: "30 s to connect, 60 s of silence"
             case .durability: Durability.process.rawValue
@@ -69,6 +71,7 @@ struct Settings: Sendable, Hashable {
         case .connections: _ = try trial.connections(name, name)
         case .limitRate: _ = try trial.rate(name, name)
         case .minFree: _ = try trial.size(name, name, atLeast: 0)
+        case .diskBudget: _ = try trial.diskBudget()
         case .retry: _ = try trial.integer(name, name, in: 0...1000)
         case .timeout: _ = try trial.seconds(name, name, in: 1...86_400)
         case .durability: _ = try trial.choice(name, name, of: Durability.self)

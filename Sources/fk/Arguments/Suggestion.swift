@@ -3,7 +3,8 @@ enum Suggestion {
     /// Words of other programs, and the commands of the same meaning.
     private static let meanings: [String: [String]] = [
         "delete": ["forget", "trash"], "del": ["forget", "trash"], "remove": ["forget", "trash", "remove"],
-        "erase": ["trash", "forget"], "purge": ["forget", "trash"], "clear": ["forget"], "clean": ["forget"],
+        "erase": ["trash", "forget"], "purge": ["forget", "trash"], "clear": ["forget"],
+        "clean": ["forget", "trim"], "prune": ["trim", "forget"], "gc": ["trim"],
         "rm": ["forget", "remove"], "drop": ["cancel", "forget"], "discard": ["cancel", "forget"],
         "download": ["get"], "fetch": ["get"], "add": ["get"], "new": ["create", "get"], "mk": ["create"],
         "make": ["create"], "stop": ["suspend", "cancel"], "hold": ["suspend"], "halt": ["suspend"],

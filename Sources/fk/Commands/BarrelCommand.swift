@@ -62,6 +62,7 @@ struct BarrelEditCommand: Command {
             ?? Paths.absolute(options.isServerList ? options.name : ".", from: context.workingDirectory)
         var settings = ListedTasks.Settings(folder: folder)
         settings.options = barrel?.options.options ?? TaskOptions()
+        if options.noPrivate { settings.options.noPrivate = true }
         settings.isFolderGiven = options.directory != nil
         settings.takesHidden = options.takesHidden
         if let reader, options.creates {
@@ -104,6 +105,8 @@ struct BarrelEditCommand: Command {
     }
 
     private func listed(_ options: BarrelAddOptions, _ settings: ListedTasks.Settings) async throws -> ListedTasks? {
+        var configure = configure
+        if options.noPrivate { configure.transport.refusePrivateRedirects() }
         let transport = try PacedTransport(configure)
         defer { transport.shutdown() }
         do {

@@ -165,6 +165,9 @@ struct BarrelAddOptions: Sendable {
     /// Makes errors that refer to the command's help.
     let arguments: ParsedArguments
 
+    /// True follows no redirect to private addresses, now and for the files.
+    var noPrivate: Bool { arguments.has("no-private") }
+
     static let addSpecs = [TaskInput.inputSpec] + ListInput.specs + SignatureOptions.specs
     static let importSpecs: [OptionSpec] =
         [
@@ -175,7 +178,7 @@ struct BarrelAddOptions: Sendable {
             )
         ] + ListInput.specs + SignatureOptions.specs + [
             .flag("recursive", "r", "a URL is a folder with its subfolders, and no list")
-        ] + SourceImport.specs
+        ] + SourceImport.specs + [RunOptions.noPrivateSpec]
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
         self.arguments = arguments

@@ -27,8 +27,8 @@ struct Dispatcher: Sendable {
             return try await command(words).run()
         } catch let error as UsageError {
             report(error.message, words)
-            for line in error.lines { context.errors.writeLine(line) }
-            context.errors.writeLine(error.hint)
+            for line in error.lines { context.say(line) }
+            context.say(error.hint)
             return ExitStatus.usage
         } catch let error as CommandFailure {
             report(error.message, words)
@@ -64,7 +64,7 @@ struct Dispatcher: Sendable {
         // The line may be invalid before `--color` was parsed, so this looks for the option directly.
         let choice = words.last { $0.hasPrefix("--color=") }.flatMap { ColorChoice(rawValue: String($0.dropFirst(8))) }
         let usesColor = context.errorTerminal(choice ?? .auto).usesColor
-        context.errors.writeLine("\(Style.red("fk:", usesColor)) \(Escaping.visible(message))")
+        context.say(Escaping.visible(message), after: "fk: ", shown: Style.red("fk:", usesColor) + " ")
     }
 }
 

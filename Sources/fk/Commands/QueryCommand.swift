@@ -77,7 +77,9 @@ struct InfoCommand: Command {
             for (index, record) in records.enumerated() {
                 if index > 0 { context.output.writeLine("") }
                 let places = reader.home(of: record.id).places
-                RecordText(record, in: places).lines.forEach(context.output.writeLine)
+                let text = RecordText(record, in: places)
+                text.facts.forEach(context.output.writeLine)
+                text.history.forEach(context.print)
             }
         }
         return ExitStatus.done
@@ -117,8 +119,8 @@ struct WhyCommand: Command {
             return ExitStatus.done
         }
         for (record, reason, _) in answers {
-            context.output.writeLine(Escaping.visible("\(record.id.short)  \(record.state.shown): \(reason)"))
-            RecordText(record).history.forEach(context.output.writeLine)
+            context.print(Escaping.visible("\(record.id.short)  \(record.state.shown): \(reason)"))
+            RecordText(record).history.forEach(context.print)
         }
         return ExitStatus.done
     }

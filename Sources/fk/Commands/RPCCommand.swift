@@ -41,7 +41,8 @@ struct RPCCommand: Command {
 
     /// The options of a run that apply here.
     private static let taken: Set<String> = [
-        "jobs", "connections", "limit-rate", "min-free", "parts-folder", "durability", "transport", "no-private",
+        "jobs", "connections", "limit-rate", "min-free", "disk-budget", "parts-folder", "durability", "transport",
+        "no-private",
     ]
 
     let settings: WebSettings

@@ -1,6 +1,6 @@
-/// `get`, `cat`, `run` and `limit`.
+/// `get`, `cat`, `run`, `limit` and `trim`.
 enum TransferCommands {
-    static let all: [CommandSpec] = [get, CatCommand.spec, run, LimitCommand.spec]
+    static let all: [CommandSpec] = [get, CatCommand.spec, run, LimitCommand.spec, TrimCommand.spec]
 
     static let get = CommandSpec(
         path: ["get"], summary: "download URLs",

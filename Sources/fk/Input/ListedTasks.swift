@@ -14,6 +14,8 @@ struct ListedTasks {
         /// True if the folder was given on the command line: then it replaces the folders of a JSON list.
         var isFolderGiven = false
         var attributes: [String: String] = [:]
+        /// The partial files that the tasks continue (`--adopt DIR`); nil for none.
+        var partialFiles: PartialFiles?
         /// The members that the barrel has, by URL, for lists that are imported again.
         var members = KnownMembers()
         /// True if the list takes the place of the one that a barrel has: its digests replace those of earlier lists.
@@ -243,6 +245,7 @@ struct ListedTasks {
             if settings.notesSizes, let size = entry.size {
                 task.attributes[SourceVersion.sizeAttribute] = String(size)
             }
+            settings.partialFiles?.offer(to: &task)
             settings.members.match(&task)
             if settings.isNewVersion { task.words.insert(.isNewVersion) }
             if let name = entry.name, hidden.leavesOut(name, in: name.contains("/") ? task.directory : nil) {

@@ -62,6 +62,7 @@ extension LogLine {
         case .replies(let replies): replies.flatMap(lines)
         case .state(let info): [line(info)]
         case .progress, .waiting, .members, .paused: []
+        case .trimmed(let files): [LogLine(.warn, "trimmed", [("reason", files.summary)])]
         case .problem(let text): [LogLine(.warn, "problem", [("reason", text)])]
         }
     }

@@ -37,11 +37,23 @@ struct RunOptions: Sendable, Hashable {
         "min-free", nil, "SIZE",
         "keep at least SIZE free on the disk (default: 64M; 0 disables the check)")
 
+    static let diskBudgetSpec = OptionSpec.value(
+        "disk-budget", nil, "SIZE|none", hint: .choices([noBudget]),
+        "delete finished files, the least recently used first, where the files of the work path would use more than SIZE "
+            + "(default: none, which deletes nothing)")
+
+    static let noPrivateSpec = OptionSpec.flag(
+        "no-private", nil,
+        "follow no redirect to a loopback, link-local or private address of another server than the one asked")
+
+    /// The word for no budget.
+    static let noBudget = "none"
+
     static let specs: [OptionSpec] =
         OptionSpec.under(
             .files,
             [
-                minFreeSpec,
+                minFreeSpec, diskBudgetSpec,
                 .value(
                     "parts-folder", nil, "DIR", hint: .directory,
                     "keep unfinished files in DIR, such as one on a fast disk (default: beside the finished file)"),
@@ -81,12 +93,7 @@ struct RunOptions: Sendable, Hashable {
             ])
         + OptionSpec.under(
             .security,
-            [
-                .flag(
-                    "no-private", nil,
-                    "follow no redirect to a loopback, link-local or private address of another server than the one asked"
-                )
-            ])
+            [noPrivateSpec])
         + OptionSpec.under(
             .background,
             [
@@ -112,6 +119,7 @@ struct RunOptions: Sendable, Hashable {
         orders.requestRate = try arguments.requestRate()
         orders.contact = try arguments.contact()
         orders.minFree = try arguments.size("min-free", "--min-free", atLeast: 0)
+        orders.diskBudget = try arguments.diskBudget()
         orders.partsFolder = try Self.path("parts-folder", "folder", arguments, context)
         orders.durability = try arguments.choice("durability", "--durability", of: Durability.self)
         orders.transport = try arguments.choice("transport", "--transport", of: TransportKind.self)
@@ -170,5 +178,12 @@ struct RunOptions: Sendable, Hashable {
         // A log that cannot be opened is refused before the wait.
         _ = try openLog(context)
         return try await StartWait(time: start, context: context).run()
+    }
+}
+
+extension ParsedArguments {
+    /// The bytes of `--disk-budget`; nil without it, and for none.
+    func diskBudget() throws -> Int64? {
+        self["disk-budget"] == RunOptions.noBudget ? nil : try size("disk-budget", "--disk-budget")
     }
 }

@@ -49,9 +49,10 @@ struct TaskInput: Sendable {
                 .value("output", "o", "FILE", hint: .file, "name of the file; for a single URL"),
                 inputSpec,
                 .value(
-                    "adopt", nil, "FILE", hint: .file,
+                    "adopt", nil, "FILE|DIR", hint: .file,
                     "continue the partial file of curl, wget, a browser or aria2 (with FILE.aria2): its bytes count if a digest or the "
-                        + "server's last 4 KiB prove them, and FILE is replaced only then; for a single URL"),
+                        + "server's last 4 KiB prove them, and FILE is replaced only then; with DIR the files there that have the names "
+                        + "of the new ones"),
             ] + ListInput.specs + [
                 .value("max-size", nil, "SIZE", "fail if a file is larger than SIZE, such as 700M"),
                 .value(
@@ -166,11 +167,13 @@ struct TaskInput: Sendable {
         let folder = directory
         let attributes = try Attribute.pairs(arguments).compactMapValues(\.self)
         operands = urls.count
+        let partialFiles = try Self.adoptFolder(arguments, context).map(PartialFiles.init)
         let tasks = urls.map { url in
             var task = TaskDescription(url: url)
             task.directory = folder
             task.options = options
             task.attributes = attributes
+            partialFiles?.offer(to: &task)
             return task
         }
         var settings = ListedTasks.Settings(folder: folder)
@@ -178,6 +181,7 @@ struct TaskInput: Sendable {
         settings.isFolderGiven = arguments.has("directory")
         settings.takesHidden = arguments.has("hidden")
         settings.attributes = attributes
+        settings.partialFiles = partialFiles
         self.settings = settings
         if let path = arguments["input"], signature == nil, NearbyFile.isURL(path) {
             remote = (try SourceImport(listAt: path, arguments, context), path)
@@ -226,10 +230,13 @@ struct TaskInput: Sendable {
         _ tasks: TaskSpool, _ directory: String, _ arguments: ParsedArguments, _ context: CommandContext
     ) throws {
         let isList = DigestList.isOne(arguments)
+        let isFolder = try adoptFolder(arguments, context) != nil
         for (option, written) in [
             ("output", "-o"), ("adopt", "--adopt"), ("mirror", "--mirror"), ("checksum", "--checksum"),
         ]
-        where arguments.has(option) && tasks.count != 1 && !(option == "checksum" && isList) {
+        where arguments.has(option) && tasks.count != 1 && !(option == "checksum" && isList)
+            && !(option == "adopt" && isFolder)
+        {
             throw arguments.error(
                 "\(written) describes a single file, but \(tasks.count) URLs were given. A list (-i) can say it for each."
             )
@@ -240,7 +247,7 @@ struct TaskInput: Sendable {
                 task.fileName = name
                 task.directory = folder
             }
-            try adopt(&task, arguments, context)
+            if !isFolder { try adopt(&task, arguments, context) }
             for mirror in arguments.all("mirror") {
                 if let reason = InputURL.fault(in: mirror) { throw arguments.error("--mirror: \(reason).") }
                 task.mirrors.append(mirror)
@@ -260,15 +267,26 @@ struct TaskInput: Sendable {
         }
     }
 
+    /// The absolute path of the folder of `--adopt DIR`, whose partial files the tasks continue by their names; nil for a file.
+    private static func adoptFolder(_ arguments: ParsedArguments, _ context: CommandContext) throws -> String? {
+        guard let given = arguments["adopt"] else { return nil }
+        let path = try Paths.absolute(given, from: context.workingDirectory)
+        var status = stat()
+        guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { return nil }
+        if arguments.has("skip") { throw adoptAndSkip(arguments) }
+        return path
+    }
+
+    private static func adoptAndSkip(_ arguments: ParsedArguments) -> UsageError {
+        arguments.error("--adopt and --skip exclude each other: --skip would take the partial file for the whole one.")
+    }
+
     /// `--adopt`: without `-d` and `-o` the finished file is to have the place of the partial one.
     private static func adopt(
         _ task: inout TaskDescription, _ arguments: ParsedArguments, _ context: CommandContext
     ) throws {
         guard var given = arguments["adopt"] else { return }
-        if arguments.has("skip") {
-            throw arguments.error(
-                "--adopt and --skip exclude each other: --skip would take the partial file for the whole one.")
-        }
+        if arguments.has("skip") { throw adoptAndSkip(arguments) }
         if given.hasSuffix(".aria2") { given.removeLast(6) }
         let path = try Paths.absolute(given, from: context.workingDirectory)
         var status = stat()
@@ -281,7 +299,7 @@ struct TaskInput: Sendable {
         task.options.adoptPath = path
         guard !arguments.has("output"), !arguments.has("directory") else { return }
         task.directory = path.folderPart
-        let isTemporary = [".part", ".crdownload", ".download", ".partial", ".tmp"].contains(where: path.hasSuffix)
+        let isTemporary = PartialFiles.endings.contains(where: path.hasSuffix)
         if !isTemporary { task.fileName = path.lastPathPart }
     }
 

@@ -104,6 +104,27 @@ enum Columns {
         return lines + [rest]
     }
 
+    /// A paragraph in lines of at most `columns` that end at spaces. Later lines have the indent of the first one and two spaces more, if
+    /// it has any; longer words and inner spaces are kept.
+    static func paragraph(_ text: String, to columns: Int) -> [String] {
+        guard width(of: text) > columns else { return [text] }
+        let own = text.prefix { $0 == " " }
+        let indent = own.isEmpty ? "" : own + "  "
+        var lines: [String] = []
+        var line = String(own)
+        var isEmpty = true
+        for word in text.dropFirst(own.count).split(separator: " ", omittingEmptySubsequences: false) {
+            if !isEmpty, width(of: line) + 1 + width(of: word) > columns {
+                lines.append(line)
+                line = indent + word
+            } else {
+                line += isEmpty ? String(word) : " \(word)"
+            }
+            isEmpty = false
+        }
+        return lines + [line]
+    }
+
     /// A paragraph, wrapped at spaces into lines of at most `columns`. Lines after the first start with `indent`.
     static func wrap(_ text: String, to columns: Int, indent: String = "") -> [String] {
         var lines: [String] = []

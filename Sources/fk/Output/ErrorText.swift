@@ -10,6 +10,7 @@ extension Remedy {
         case .chooseFittingName: ": choose another name with -o"
         case .raiseMaxSize: ": raise --max-size to accept it"
         case .lowerMinFree: "; --min-free 0 drops the reserve"
+        case .raiseDiskBudget: ": raise --disk-budget to accept it"
         case .chooseWorkPath: ": choose another one with --work-path DIR or FK_WORK_PATH"
         case .useCurl: ". Use --transport curl"
         case .giveLogin: " (--user or --netrc)"

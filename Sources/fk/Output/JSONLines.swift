@@ -9,6 +9,7 @@ enum RunEvent: Sendable {
     case state(DownloadInfo, waiting: Waiting? = nil)
     case progress(id: String, url: String, bytes: ByteCount, bytesPerSecond: Double)
     case barrel(name: String, bytes: ByteCount, isExpectedKnown: Bool, complete: Int, error: Int, total: Int)
+    case trim(TrimmedFiles)
     case summary(complete: Int, error: Int, suspend: Int, bytes: Int64, seconds: Double)
 
     /// Userinfo and query values of URLs are masked, because the id identifies the task.
@@ -48,6 +49,12 @@ enum RunEvent: Sendable {
             text.member("error", Int64(error))
             text.member("total", Int64(total))
             text.member("isExpectedKnown", isExpectedKnown)
+        case .trim(let files):
+            text.member("event", "trim")
+            text.member("freed", files.freedBytes)
+            text.member("used", files.usedBytes)
+            text.member("barrels", json: .array(files.barrels.map { .string($0) }))
+            text.member("files", json: .array(files.files.map { .string($0.path) }))
         case .summary(let complete, let error, let suspend, let bytes, let seconds):
             text.member("event", "summary")
             text.member("complete", Int64(complete))

@@ -137,7 +137,8 @@ struct FinishedLine: Sendable, Hashable {
         guard let columns else { return "\(style(sign, usesColor)) \(name)  \(rest)" }
         if case .failed = outcome, Columns.width(of: "\(sign) \(name)  \(rest)") > columns {
             let shownName = Columns.fit(name, to: columns - Columns.width(of: sign) - 1, mark: mark)
-            return "\(style(sign, usesColor)) \(shownName)\n  \(rest)"
+            let lines = Columns.paragraph(rest, to: max(8, columns - 2)).map { "\n  \($0)" }
+            return "\(style(sign, usesColor)) \(shownName)\(lines.joined())"
         }
         let room = columns - Columns.width(of: sign) - 3
         let restWidth = min(Columns.width(of: rest), max(room * 2 / 3, room - Columns.width(of: name)))

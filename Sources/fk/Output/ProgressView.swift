@@ -100,7 +100,13 @@ final class ProgressView: Sendable {
     }
 
     /// Writes a line above the frame, such as a warning. It may be longer than the terminal is wide.
-    func permanent(_ line: String) { state.withLock { write(&$0, line) } }
+    func permanent(_ line: String) {
+        var lines = [line]
+        if terminal.isTerminal {
+            lines = Columns.paragraph(output.hidden.mask(line), to: max(8, size().columns - 1))
+        }
+        state.withLock { write(&$0, lines.joined(separator: "\n")) }
+    }
 
     /// Removes the frame while `work` writes to the same terminal.
     func aside(_ work: () -> Void) {
@@ -172,7 +178,8 @@ final class ProgressView: Sendable {
         var text = moveToStart(state.drawn, columns: size.columns)
         // Rows that the terminal has wrapped would be joined again when it becomes wider.
         if state.size != size, !state.drawn.isEmpty { text += "\u{1b}[J" }
-        for line in above { text += line + "\u{1b}[K\n" }
+        // A failure may have several lines, and each is written over one of the frame's.
+        for line in above { text += line.replacing("\n", with: "\u{1b}[K\n") + "\u{1b}[K\n" }
         text += "\u{1b}[?7l"
         for line in lines { text += line.text + "\u{1b}[K\n" }
         return text + "\u{1b}[?7h\u{1b}[J"

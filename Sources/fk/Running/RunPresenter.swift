@@ -106,6 +106,13 @@ final class RunPresenter: Sendable {
             }
         case .paused(let count): paused(count)
         case .waiting(let waits): state.withLock { $0.waits = waits }
+        case .trimmed(let files):
+            // Also with --quiet: files are gone.
+            if let json {
+                json.write(.trim(files))
+            } else {
+                view.permanent("fk: disk budget: \(Escaping.visible(files.summary))")
+            }
         case .problem(let text):
             view.permanent("fk: warning: \(Escaping.visible(text))")
         }
@@ -336,13 +343,14 @@ final class RunPresenter: Sendable {
             let time = Formatting.duration(seconds, precise: true)
             parts.append("\(Formatting.bytes(tracker.fetched)) in \(time), \(rate)")
         }
-        context.errors.writeLine(parts.joined(separator: ", "))
+        context.say(parts.joined(separator: ", "))
         // The failure of a single file stands above.
         for line in failed.lines(
             failed: tracker.count(.error), of: run, repeatsReasons: tracker.total + notAdded > 1,
             suggested: global.suggested)
         {
-            context.errors.writeLine(line)
+            // A command is copied as a whole.
+            if line.hasPrefix("fk ") { context.errors.writeLine(line) } else { context.say(line) }
         }
     }
 }

@@ -141,6 +141,7 @@ extension RunOptions {
         if orders.durability != nil { names.append("--durability") }
         if orders.transport != nil { names.append("--transport") }
         if orders.partsFolder != nil { names.append("--parts-folder") }
+        if orders.diskBudget != nil { names.append("--disk-budget") }
         // A task that the command adds has it of its own.
         if case .added = goal {} else if orders.noPrivate { names.append("--no-private") }
         if case .everything = goal, orders.minFree != nil { names.append("--min-free") }

@@ -114,6 +114,7 @@ struct ClientTests {
             case .state(let info): lines.append("\(info.url.split(separator: "/").last ?? "") \(info.state)")
             case .progress, .waiting, .members: break
             case .paused(let count): lines.append("paused \(count)")
+            case .trimmed: break
             case .problem(let text): lines.append("problem \(text)")
             }
         }

@@ -71,7 +71,7 @@ struct BudgetTests {
         try await bench.completed("a", barrel: "set")
         let huge = try await bench.add("huge")
         let refused = try #require(await bench.finished(huge)?.error)
-        #expect(refused.code == .noSpace && refused.message.contains("Configure.diskBudget"))
+        #expect(refused.code == .noSpace && refused.remedy == .raiseDiskBudget)
         #expect(bench.names == ["a"])
         let barrel = try await bench.downloader.barrel("set")
         try await barrel.publish(to: bench.folder.file("set"))

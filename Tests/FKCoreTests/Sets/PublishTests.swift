@@ -55,6 +55,18 @@ private struct SetBench {
 
 @Suite("Sets that appear whole")
 struct PublishTests {
+    @Test("the records of members that the engine has in memory are not read again") func recordsInMemory() async throws
+    {
+        let sets = try await SetBench()
+        let ids = await sets.barrel.memberInfos.map(\.id)
+        for id in ids { try FileManager.default.removeItem(atPath: sets.bench.workPath.infoPath(id)) }
+        let result = try await sets.barrel.publish(to: sets.set)
+        #expect(result.total == 3 && sets.files == SetBench.expected("a", "b", "c"))
+        #expect(await sets.barrel.state == .ready(version: result.version))
+        // Another process, which has no engine, finds nothing.
+        #expect(try SetMembers("model", in: sets.bench.workPath).missing == 3)
+    }
+
     @Test("the files appear with the mark and nothing beside them; the same again changes nothing")
     func first() async throws {
         let sets = try await SetBench()

@@ -21,6 +21,26 @@ import Testing
     }
 
     @Test(
+        "on a terminal, lines about a wrong command line end between words, and a secret with a blank stays hidden",
+        .needsPseudoTerminal, arguments: [40, 80])
+    func words(columns: Int) throws {
+        let terminal = try PseudoTerminal(columns: columns)
+        let words = ["get", "-C", "-", "-s", "--user", "me:the secret pass word", "http://h.example/"]
+        let result = try terminal.run(FKProgram.path, words, environment: ["FK_WORK_PATH": sandbox.workPath])
+        #expect(result.status == 2 && !result.raw.contains("secret"), "\(result.raw)")
+        let said = result.screen.flatMap { $0.split(separator: " ") }.joined(separator: " ")
+        #expect(said.contains("the same command continues what fk began, and --adopt FILE continues another program's"))
+    }
+
+    @Test("paragraphs keep their words, their inner spaces and their indent") func paragraph() {
+        #expect(Columns.paragraph("one two  three", to: 20) == ["one two  three"])
+        #expect(Columns.paragraph("one two  three", to: 8) == ["one two ", "three"])
+        #expect(Columns.paragraph("  -s  a b c d", to: 9) == ["  -s  a b", "    c d"])
+        #expect(Columns.paragraph("longer-than-a-line x", to: 6) == ["longer-than-a-line", "x"])
+        #expect(Columns.paragraph("", to: 6) == [""])
+    }
+
+    @Test(
         "What does not exist ends with 4",
         arguments: [
             ["info", "http://h/nothing"], ["why", "abcdef"], ["suspend", "http://h/nothing"], ["resume", "abcdef"],

@@ -88,6 +88,10 @@ import Testing
         try await check(sandbox, ["barrel", "remove", "b", file], "done")
         try await check(sandbox, ["barrel", "delete", "b", "-y"], "done")
         try await check(sandbox, ["trash", "--all", "-y"], "verbs")
+        server.route("/y") { _ in .ok([2]) }
+        try await check(sandbox, ["get", server.url("/pub/x")], "event", lines: true)
+        try await check(sandbox, ["get", "--disk-budget", "4K", server.url("/y")], "event", lines: true)
+        try await check(sandbox, ["trim", "--to", "0", "-y"], "trimmed")
         try await check(sandbox, ["config", "set", "jobs", "4"], "settings")
         try await check(sandbox, ["config", "show"], "settings")
         try await check(sandbox, ["config", "host", "a.example", "--rate", "3/s"], "hostPolicies")

@@ -10,7 +10,8 @@ struct RunOrdersTests {
     /// A value of each option of a run.
     private static let words: [String: [String]] = [
         "jobs": ["5"], "connections": ["auto"], "limit-rate": ["1000"], "per-host": ["2"], "rate": ["3/m"],
-        "contact": ["me@example.org"], "min-free": ["2000"], "parts-folder": ["/p"], "durability": ["power"],
+        "contact": ["me@example.org"], "min-free": ["2000"], "disk-budget": ["3000"], "parts-folder": ["/p"],
+        "durability": ["power"],
         "transport": ["curl"], "log": ["/l"], "log-level": ["debug"], "at": ["+1h"], "no-wait": [], "no-private": [],
     ]
     /// The options that concern the process at the terminal alone.

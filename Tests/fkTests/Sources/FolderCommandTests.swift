@@ -58,6 +58,27 @@ import Testing
             "\(again.output)")
     }
 
+    @Test("with --no-private a listing is not followed to another private server") func noPrivate() async throws {
+        let inner = try server(["pub/": ["x"]])
+        let outer = try FaultServer()
+        outer.routeOthers { request in
+            request.method == "OPTIONS" ? .status(405) : .redirect(to: inner.url(request.path))
+        }
+        for words in [
+            ["get", "-r", outer.url("/pub/"), "--dry-run"], ["barrel", "import", "-r", "pub", outer.url("/pub/")],
+        ] {
+            let sandbox = try Sandbox()
+            let refused = try await sandbox.fk(words + ["--no-private"])
+            #expect(refused.status == 1 && inner.requests.isEmpty, "\(words): \(refused.errors)")
+            #expect(refused.errors.contains("private"), "\(refused.errors)")
+        }
+        // The files of the barrel keep it.
+        let sandbox = try Sandbox()
+        try await sandbox.done("barrel", "import", "-r", "pub", inner.url("/pub/"), "--no-private")
+        let record = try #require(try sandbox.reader.records(url: inner.url("/pub/x")).first)
+        #expect(record.task.options.noPrivate == true)
+    }
+
     /// A server whose folders have these links.
     private func server(_ folders: [String: [String]]) throws -> FaultServer {
         let server = try FaultServer()

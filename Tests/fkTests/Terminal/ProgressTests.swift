@@ -178,7 +178,8 @@ import Testing
     @Test("The reason of a failure is never cut: it gets a line of its own") func wholeReason() {
         let reason = "/tmp/a.bin exists and was not made by this task: use --overwrite, --rename or --skip."
         let line = FinishedLine(name: "a.bin", outcome: .failed(reason), bytes: 0)
-        #expect(line.text(columns: 60, usesColor: false, usesUnicode: true) == "✗ a.bin\n  \(reason)")
+        let broken = reason.replacing("use --overwrite", with: "use\n  --overwrite")
+        #expect(line.text(columns: 60, usesColor: false, usesUnicode: true) == "✗ a.bin\n  \(broken)")
         #expect(line.text(columns: 120, usesColor: false, usesUnicode: true).hasSuffix("  \(reason)"))
         #expect(!line.text(columns: 120, usesColor: false, usesUnicode: true).contains("\n"))
     }

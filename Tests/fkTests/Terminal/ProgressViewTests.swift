@@ -84,6 +84,24 @@ import Testing
         #expect(screen[0].hasPrefix("✓ a") && screen[1].hasPrefix("b "))
     }
 
+    @Test("a long failure has lines that end between words, and nothing of the frame stays beside them") func failure()
+        throws
+    {
+        let fixture = try Fixture(columns: 40)
+        let tasks = ["a", "b", "c"].map { TaskLine(name: $0, received: 50, expected: 100) }
+        fixture.view.update(tasks, total(0))
+        let reason = "The server answered 404: it has no such file. The server says: nothing of use"
+        fixture.view.finished(FinishedLine(name: "a", outcome: .failed(reason), bytes: 0))
+        fixture.view.permanent("fk: warning: \(reason)")
+        let screen = try fixture.screen()
+        #expect(
+            Array(screen.prefix(7)) == [
+                "✗ a", "  The server answered 404: it has no", "  such file. The server says: nothing", "  of use",
+                "fk: warning: The server answered 404:", "it has no such file. The server says:", "nothing of use",
+            ], "\(screen)")
+        #expect(screen.count == 10 && screen[7].hasPrefix("b "))
+    }
+
     @Test("After the terminal got narrower the whole old frame goes, and nothing above it") func narrower() throws {
         let columns = Observed(100)
         let folder = try TemporaryFolder()

@@ -10,6 +10,8 @@ package protocol RecordSource {
     func infos(_ selector: TaskSelector) throws -> [DownloadInfo]
     /// The tasks with these ids that exist, in the order of `ids`.
     func infos(_ ids: [TaskID]) throws -> [DownloadInfo]
+    /// The records of those of these tasks that are in memory. None is read from the disk.
+    func recordsInMemory(_ ids: [TaskID]) -> [TaskID: TaskRecord]
     /// The records that match a query.
     func records(_ query: RecordQuery) throws -> RecordPage
     /// The tasks that can still run. Their numbers begin at 0. The engine has them in the order of submission.
@@ -35,7 +37,17 @@ package protocol RecordSource {
     func barrelURLs(_ name: String) throws -> [String]
 }
 
+extension RecordSource {
+    package func recordsInMemory(_ ids: [TaskID]) -> [TaskID: TaskRecord] { [:] }
+}
+
 extension Reporter: RecordSource {
+    func recordsInMemory(_ ids: [TaskID]) -> [TaskID: TaskRecord] {
+        var records: [TaskID: TaskRecord] = [:]
+        for id in ids { if let entry = book[id], entry.isThere { records[id] = entry.record } }
+        return records
+    }
+
     func infos(_ ids: [TaskID]) throws -> [DownloadInfo] {
         try ids.compactMap { id in
             // A task that was read for this question leaves the memory again.

@@ -99,8 +99,8 @@ final class DiskBudget {
         case .isTooLarge:
             throw DownloadError(
                 .noSpace,
-                "The file has \(ByteSize.format(total)), and the disk budget is \(ByteSize.format(limit)). Raise Configure.diskBudget, then "
-                    + "retry.", url: URLMasking.mask(entry.record.task.url))
+                "The file has \(ByteSize.format(total)), and the disk budget is \(ByteSize.format(limit)).",
+                url: URLMasking.mask(entry.record.task.url), remedy: .raiseDiskBudget)
         case .trims(var room):
             claims[entry.id] = total
             let before = ended
@@ -142,8 +142,9 @@ final class DiskBudget {
             .noSpace,
             "The file has \(ByteSize.format(total)), and the disk budget of \(ByteSize.format(limit)) has too little left: files that cannot "
                 + "go\(names) use \(ByteSize.format(trimmed.usedBytes)), and files that are being fetched need "
-                + "\(ByteSize.format(promised)). Raise Configure.diskBudget, or retry later.",
-            url: URLMasking.mask(entry.record.task.url), isRetryable: entry.received > 0 || promised > 0)
+                + "\(ByteSize.format(promised)).",
+            url: URLMasking.mask(entry.record.task.url), isRetryable: entry.received > 0 || promised > 0,
+            remedy: .raiseDiskBudget)
     }
 
     private func decide(_ total: Int64, for id: TaskID, shortage: DiskTrim.Shortage?) -> BudgetDecision {

@@ -179,9 +179,9 @@ package enum PublishedSets {
 
     /// The state of a barrel's set, by the mark and the lengths and times of its files. No file is read.
     ///
-    /// - Parameter ids: the members as the engine has them; nil, the default, reads the barrel's file.
-    package static func state(of barrel: String, in workPath: WorkPath, ids: [TaskID]? = nil) -> BarrelState {
-        let members = try? SetMembers(barrel, in: workPath, ids: ids)
+    /// - Parameter known: the members as the engine has them; nil, the default, reads them.
+    package static func state(of barrel: String, in workPath: WorkPath, known: SetMembers.Known? = nil) -> BarrelState {
+        let members = try? SetMembers(barrel, in: workPath, known: known)
         let folder = (try? SetRecord(barrel, in: workPath)).flatMap { record in
             record?.folder.map { (path: $0, token: record?.token) }
         }

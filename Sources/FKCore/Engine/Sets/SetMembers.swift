@@ -26,28 +26,45 @@ package struct SetMembers {
     private var unproven = 0
     private let barrel: String
 
-    /// Reads the records of the members.
+    /// The members as an engine of this process has them.
+    package struct Known: Sendable {
+        /// The members, in the order in which they joined.
+        let ids: [TaskID]
+        /// The records of those that are in memory.
+        let records: [TaskID: TaskRecord]
+
+        package init(_ ids: [TaskID], _ records: [TaskID: TaskRecord]) { (self.ids, self.records) = (ids, records) }
+    }
+
+    /// Collects the records of the members.
     ///
-    /// - Parameter ids: the members as the engine has them; nil, the default, reads the barrel's file, which may be a second behind.
+    /// - Parameter known: what the engine has, so that it is not read again; nil, the default, reads the barrel's file, which may be a second
+    ///   behind, and all records.
     /// - Throws: the errors of `StoreReader.barrel`.
-    package init(_ barrel: String, in workPath: WorkPath, ids: [TaskID]? = nil) throws {
+    package init(_ barrel: String, in workPath: WorkPath, known: Known? = nil) throws {
         self.barrel = barrel
         let reader = StoreReader(workPath)
-        if ids == nil { Self.waitForFile(of: barrel, in: workPath) }
+        if known == nil { Self.waitForFile(of: barrel, in: workPath) }
         let stored = try reader.barrelIDs(barrel)
-        let members = ids ?? stored.ids
+        let members = known?.ids ?? stored.ids
         total = members.count
-        reader.readAll(members, problem: { _ in }) { _, record in
-            hasBytes = hasBytes || record.received > 0
-            if record.state == .complete, record.needsProof() { unproven += 1 }
-            guard record.state == .complete, !record.needsProof(), let path = record.path, !LostFile.isGone(path),
-                let length = record.fileLength ?? FileIdentity(path: path)?.length
-            else { return }
-            files.append(
-                Member(record: record, path: path, name: path.lastPathPart, content: record.content, length: length))
-        }
+        var records = known?.records ?? [:]
+        let others = members.filter { records[$0] == nil }
+        reader.readAll(others, problem: { _ in }) { _, record in records[record.id] = record }
+        for id in members { records[id].map { add($0) } }
         missing = total - files.count
         name(below: stored.barrel.options.directory, workPath)
+    }
+
+    /// Adds a member whose file is there.
+    private mutating func add(_ record: TaskRecord) {
+        hasBytes = hasBytes || record.received > 0
+        if record.state == .complete, record.needsProof() { unproven += 1 }
+        guard record.state == .complete, !record.needsProof(), let path = record.path, !LostFile.isGone(path),
+            let length = record.fileLength ?? FileIdentity(path: path)?.length
+        else { return }
+        files.append(
+            Member(record: record, path: path, name: path.lastPathPart, content: record.content, length: length))
     }
 
     /// Waits at most two seconds until the engine of another process has written a change of the members.

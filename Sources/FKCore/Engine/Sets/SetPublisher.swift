@@ -75,10 +75,10 @@ package struct SetPublisher {
     ///
     /// - Parameters:
     ///   - folder: an absolute path.
-    ///   - ids: the members as the engine has them; nil, the default, reads the barrel's file.
+    ///   - known: the members as the engine has them; nil, the default, reads them.
     /// - Throws: `.incompleteBody` if a member has no finished file, `.notFound` for a barrel that is gone or empty, `.fileExists` for a
     ///   folder or file of others, `.workPathBusy` while another process publishes the barrel; `.noSpace`, `.destination` or `.disk`.
-    package func publish(to folder: String, ids: [TaskID]? = nil) throws -> PublishedFiles {
+    package func publish(to folder: String, known: SetMembers.Known? = nil) throws -> PublishedFiles {
         let folder = folder.count > 1 && folder.hasSuffix("/") ? String(folder.dropLast()) : folder
         guard folder.utf8.count > 1, Places.rest(of: folder, in: workPath.root) == nil,
             Places.rest(of: workPath.root, in: folder) == nil
@@ -87,7 +87,7 @@ package struct SetPublisher {
                 .destination,
                 "The folder \(folder) cannot be a set: it has the work path, or is in it. Choose another folder.")
         }
-        let members = try SetMembers(barrel, in: workPath, ids: ids)
+        let members = try SetMembers(barrel, in: workPath, known: known)
         try members.check()
         try FileIO.makeFolder(workPath.setsFolder)
         do {

@@ -85,13 +85,16 @@ extension Manifest.FileOrders {
     /// | of the list | of the task |
     /// | --- | --- |
     /// | `headers`, `options` | header fields and options of the same meaning |
+    /// | the option `adopt` | `options.adopts`, below `folder` |
     /// | the options `gid` and `pause` of aria2's lists | the attribute `gid`; `startsSuspended` |
     ///
     /// - Parameters:
+    ///   - folder: the absolute path of the folder for the files of the list; nil allows an absolute path of a partial file alone.
     ///   - url: the first URL of the entry, as written.
     ///   - shared: the options that all tasks share.
     /// - Throws: `EntryFault` for options that exclude each other.
-    func apply(to task: inout TaskDescription, url: String, shared: TaskOptions) throws(EntryFault) {
+    func apply(to task: inout TaskDescription, in folder: String?, url: String, shared: TaskOptions) throws(EntryFault)
+    {
         guard !headers.isEmpty || !options.isEmpty else { return }
         var own = task.options
         Aria2Options.apply(options, url: url, to: &own)
@@ -104,6 +107,13 @@ extension Manifest.FileOrders {
             let names = Set(headers.map { $0.name.lowercased() })
                 .subtracting((shared.headers ?? []).map { $0.name.lowercased() })
             own.listHeaders = names.isEmpty ? nil : names.sorted()
+        }
+        if let given = options.last(where: { $0.name == "adopt" })?.value {
+            let path = given.hasSuffix(".aria2") ? String(given.dropLast(6)) : given
+            guard let folder = path.hasPrefix("/") ? "" : folder.map({ "\($0)/" }) else {
+                throw EntryFault("the partial file '\(given)' needs a folder")
+            }
+            own.adoptPath = folder + path
         }
         task.options = own
         if let gid = options.last(where: { $0.name == "gid" })?.value, GID.isWhole(gid) {
@@ -125,7 +135,7 @@ extension Manifest.Entry {
         in folder: String?, _ options: TaskOptions, _ folders: inout EntryFolders, bindsSize: Bool = true
     ) throws(EntryFault) -> TaskDescription {
         var task = try facts.task(in: folder, options, &folders, bindsSize: bindsSize)
-        try orders.apply(to: &task, url: sources.first?.url ?? "", shared: options)
+        try orders.apply(to: &task, in: folder, url: sources.first?.url ?? "", shared: options)
         return task
     }
 }
