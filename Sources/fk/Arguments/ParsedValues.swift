@@ -100,6 +100,9 @@ extension ParsedArguments {
 }
 
 extension ParsedArguments {
+    /// The word for no budget.
+    static let noBudget = "none"
+
     /// The value of `--proxy`.
     func proxy() throws -> String? {
         guard let text = self["proxy"], !text.isEmpty else { return self["proxy"] }

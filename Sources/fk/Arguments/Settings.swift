@@ -31,7 +31,7 @@ struct Settings: Sendable, Hashable {
             case .connections: "auto"
             case .limitRate: "no limit"
             case .minFree: "64M"
-            case .diskBudget: RunOptions.noBudget
+            case .diskBudget: ParsedArguments.noBudget
             case .retry: "4"
             case .timeout: "30 s to connect, 60 s of silence"
             case .durability: Durability.process.rawValue

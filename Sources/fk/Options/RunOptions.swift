@@ -38,16 +38,13 @@ struct RunOptions: Sendable, Hashable {
         "keep at least SIZE free on the disk (default: 64M; 0 disables the check)")
 
     static let diskBudgetSpec = OptionSpec.value(
-        "disk-budget", nil, "SIZE|none", hint: .choices([noBudget]),
+        "disk-budget", nil, "SIZE|none", hint: .choices([ParsedArguments.noBudget]),
         "delete finished files, the least recently used first, where the files of the work path would use more than SIZE "
             + "(default: none, which deletes nothing)")
 
     static let noPrivateSpec = OptionSpec.flag(
         "no-private", nil,
         "follow no redirect to a loopback, link-local or private address of another server than the one asked")
-
-    /// The word for no budget.
-    static let noBudget = "none"
 
     static let specs: [OptionSpec] =
         OptionSpec.under(
@@ -184,6 +181,6 @@ struct RunOptions: Sendable, Hashable {
 extension ParsedArguments {
     /// The bytes of `--disk-budget`; nil without it, and for none.
     func diskBudget() throws -> Int64? {
-        self["disk-budget"] == RunOptions.noBudget ? nil : try size("disk-budget", "--disk-budget")
+        self["disk-budget"] == ParsedArguments.noBudget ? nil : try size("disk-budget", "--disk-budget")
     }
 }
