@@ -1,6 +1,11 @@
 // swift-tools-version: 6.0
 import PackageDescription
 
+// The Makefile's release optimizes the code of commands and lists for size (Packaging/release.mk). SwiftPM refuses a dependency with
+// unsafe flags, so only the Makefile's environment sets them.
+let small: [SwiftSetting] =
+    Context.environment["FK_SMALL"] == nil ? [] : [.unsafeFlags(["-Osize"], .when(configuration: .release))]
+
 // What FKCore has besides its inner targets. FKEngine has two of the folders beside these: Engine and Configure.
 let aboveEngine = [
     "Barrels", "Builder", "Client", "Control", "DownloadTool", "FKCore.docc", "Handles", "Messager", "Observation",
@@ -43,7 +48,7 @@ let package = Package(
         .target(
             name: "FKManifests",
             dependencies: ["CSystem", "FKCore", "FKEngine", "FKStore", "FKTransport", "FKModel", "FKMiddleware"],
-            path: "Sources/FKCore/Manifests"),
+            path: "Sources/FKCore/Manifests", swiftSettings: small),
         .target(
             name: "FKStore", dependencies: ["CSystem", "FKModel", "FKMiddleware"], path: "Sources/FKCore/Store"),
         .target(
@@ -55,13 +60,13 @@ let package = Package(
             exclude: ["Model", "Transport", "Manifests", "Store", "Engine", "Configure"]),
         .target(name: "FKTesting", dependencies: ["CSystem", "FKCore", "FKEngine", "FKTransport", "FKMiddleware"]),
         .executableTarget(
-            name: "fk", dependencies: ["FKWeb", "FKRPC", "FKCore", "FKManifests", "FKMiddleware"]
+            name: "fk", dependencies: ["FKWeb", "FKRPC", "FKCore", "FKManifests", "FKMiddleware"], swiftSettings: small
         ),
         .target(
-            name: "FKRPC", dependencies: ["FKCore", "FKManifests", "FKMiddleware"]),
+            name: "FKRPC", dependencies: ["FKCore", "FKManifests", "FKMiddleware"], swiftSettings: small),
         .target(
             name: "FKWeb", dependencies: ["FKRPC", "FKCore", "FKManifests", "FKMiddleware"],
-            resources: [.embedInCode("Page")]),
+            resources: [.embedInCode("Page")], swiftSettings: small),
         // An application that tests kill (Background/SystemModelTests).
         .executableTarget(
             name: "BackgroundApp", dependencies: ["FKCore", "FKEngine", "FKStore", "FKTransport", "FKTesting"],
