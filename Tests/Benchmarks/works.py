@@ -277,6 +277,8 @@ class Bench:
         commands = {
             "fk": lambda folder: self.get(folder, "-r", url, "-d", folder, "-j", "16"),
             "wget": lambda folder: ["wget", "-q", "-r", "-np", "-nH", "--cut-dirs=2", "-R", "index.html*", url],
+            "wget2": lambda folder: [
+                "wget2", "-q", "-r", "-np", "-nH", "--cut-directories=2", "-R", "index.html*", "--max-threads=16", url],
             "rclone": lambda folder: [
                 "rclone", "copy", ":http:", folder, "--http-url", url, "--transfers", "16", "--checkers", "16",
                 "--config", "/dev/null"],

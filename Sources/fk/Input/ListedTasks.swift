@@ -40,6 +40,8 @@ struct ListedTasks {
     private(set) var isIncomplete = false
     /// The list without its entries; nil before it was read.
     private(set) var manifest: Manifest?
+    /// The answers of the source's servers, to be stored once the barrel is there; nil for none.
+    var memory: ListingMemory?
 
     private var settings: Settings
     /// The name of the list for messages.
