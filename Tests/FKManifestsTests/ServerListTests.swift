@@ -218,7 +218,9 @@ import Testing
         defer { transport.shutdown() }
         var (names, faults) = ([String](), [SourceFault]())
         let error = await #expect(throws: DownloadError.self) {
-            for try await page in SourceListing(source, place, SourceChoice(), TaskOptions(), [:], over: transport).pages {
+            for try await page in SourceListing(source, place, SourceChoice(), TaskOptions(), [:], over: transport)
+                .pages
+            {
                 names += page.files.map { $0.name ?? "" }
                 faults += page.faults
             }

@@ -48,6 +48,8 @@ struct ListedTasks {
     private let source: String
     /// The signer of the list.
     private let signer: String?
+    /// What a task keeps of the list.
+    private let origin: ListOrigin
     private let skipsBad: Bool?
     private let context: CommandContext
     private var folders = EntryFolders()
@@ -170,7 +172,8 @@ struct ListedTasks {
             settings.takesHidden || settings.namesFile ? .taken : hidden, in: settings.folder,
             homes: HiddenNames.homes(in: context.environment))
         self.signer = signer
-        spool = TaskSpool(folder: try ScratchFolder.base(context), shared: settings.options)
+        origin = ListOrigin(source, signer: signer)
+        spool = TaskSpool(folder: try ScratchFolder.base(context), shared: settings.options, list: origin)
         self.source = source
         self.skipsBad = skipsBad
         self.settings = settings
@@ -256,7 +259,7 @@ struct ListedTasks {
             if settings.options.checksum != nil {
                 // The digest is the command's.
             } else if signer != nil || task.option({ $0.checksum }) != nil || task.option({ $0.pieces }) != nil {
-                task.options.list = ListOrigin(source, signer: signer)
+                task.options.list = origin
             }
             made = task
         } catch {

@@ -71,7 +71,8 @@ import Testing
         }
         /// The methods and paths of requests for listings since there were `count`.
         func listed(since count: Int) -> [String] {
-            server.requests.dropFirst(count).filter { $0.path.hasSuffix("/") }.map { "\($0.method) \($0.path)" }.sorted()
+            server.requests.dropFirst(count).filter { $0.path.hasSuffix("/") }.map { "\($0.method) \($0.path)" }
+                .sorted()
         }
         /// The requests for files since there were `count`.
         func asked(since count: Int) -> [String] {

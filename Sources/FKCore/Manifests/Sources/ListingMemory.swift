@@ -5,7 +5,7 @@ import Foundation
 
 /// The answers of a barrel's last listing that their servers can confirm with 304: those with an entity tag or a time.
 ///
-/// It is one file: for each answer a line of JSON, the body and a line feed. A body that has another digest than its line says was never
+/// It is one file: for each answer a line of JSON, the body and a line feed. An answer that has another digest than its line says was never
 /// there. The file may be deleted at any time: each listing is then asked for as if it were the first one.
 package final class ListingMemory: Sendable {
     /// What is known of an answer without its body.
@@ -91,8 +91,8 @@ package final class ListingMemory: Sendable {
                 head.fields = answer.head.fields.filter { field in
                     Self.fields.contains { $0.caseInsensitiveEquals(field.name) }
                 }
-                let line = Line(
-                    key: key, head: head, length: answer.bytes.count, digest: Self.digest(answer.bytes))
+                guard let digest = Self.digest(head, answer.bytes) else { return }
+                let line = Line(key: key, head: head, length: answer.bytes.count, digest: digest)
                 state.kept.append(Entry(line: line, isOld: false, offset: state.bytes))
             }
             state.keys.insert(key)
@@ -105,8 +105,6 @@ package final class ListingMemory: Sendable {
     package func store() {
         let kept = state.withLock(\.kept)
         guard kept.count != known.count || kept.contains(where: { !$0.isOld }) else { return }
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = .withoutEscapingSlashes
         do {
             guard !kept.isEmpty else {
                 _ = try FileIO.remove(path)
@@ -117,7 +115,7 @@ package final class ListingMemory: Sendable {
                     var offset = 0
                     for entry in kept {
                         guard let body = body(entry) else { continue }
-                        let bytes = Array(try encoder.encode(entry.line)) + [0x0a] + body + [0x0a]
+                        let bytes = try StoreJSON.encode(entry.line) + [0x0a] + body + [0x0a]
                         try bytes.withUnsafeBytes {
                             try FileIO.write($0, to: descriptor, at: offset, path: path)
                         }
@@ -161,6 +159,11 @@ package final class ListingMemory: Sendable {
         return digester.hex()
     }
 
+    /// The digest of an answer: what is damaged says nothing about the place.
+    private static func digest(_ head: ResponseHead, _ bytes: [UInt8]) -> String? {
+        (try? StoreJSON.encode(head)).map { digest($0 + bytes) }
+    }
+
     // MARK: The file
 
     private static func entries(_ descriptor: Int32) -> [String: Entry] {
@@ -179,7 +182,7 @@ package final class ListingMemory: Sendable {
 
     private func body(_ entry: Entry) -> [UInt8]? {
         let bytes = Self.read(entry.isOld ? old : new, at: entry.offset, count: entry.line.length, isExact: true)
-        guard let bytes, Self.digest(bytes) == entry.line.digest else { return nil }
+        guard let bytes, Self.digest(entry.line.head, bytes) == entry.line.digest else { return nil }
         return bytes
     }
 

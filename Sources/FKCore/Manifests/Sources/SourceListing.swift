@@ -120,7 +120,9 @@ struct SourceFilter {
         guard self.page <= limits.pages else { throw endless("it has more than \(limits.pages) pages") }
         var result = page
         result.files = []
-        for file in page.files { if let file = try choose(file, page.form, &result.faults) { result.files.append(file) } }
+        for file in page.files {
+            if let file = try choose(file, page.form, &result.faults) { result.files.append(file) }
+        }
         entries += page.files.count
         if page.form == nil || page.list != nil { try end(page, result.faults.count) }
         return result

@@ -63,7 +63,8 @@ package struct Records: Source {
             default:
                 throw DownloadError(
                     .invalidArgument,
-                    "'\(Escaping.visible(reference.description))' is no record: write doi:10.X/Y, zenodo:NUMBER or its URL.")
+                    "'\(Escaping.visible(reference.description))' is no record: write doi:10.X/Y, zenodo:NUMBER or its URL."
+                )
             }
         }
 
@@ -157,7 +158,8 @@ package struct Records: Source {
         if let found { return found }
         throw DownloadError(
             .notFound,
-            "\(place.title): no server lists its files. Asked: \(search.asked.joined(separator: ", "))." + search.advice)
+            "\(place.title): no server lists its files. Asked: \(search.asked.joined(separator: ", "))." + search.advice
+        )
     }
 }
 

@@ -22,7 +22,9 @@ package struct WebFolder: Source {
     package var form: String { "https://HOST/FOLDER/" }
 
     /// The folder of a URL.
-    package func place(of reference: SourceReference, in environment: [String: String]) throws(DownloadError) -> SourcePlace {
+    package func place(
+        of reference: SourceReference, in environment: [String: String]
+    ) throws(DownloadError) -> SourcePlace {
         var url = try URLNormalizer.normalize(reference.description)
         let parts = URLParts(url)
         guard parts.query == nil else { throw reference.fault("a folder's URL has no query", form) }
@@ -186,8 +188,8 @@ struct FolderLister: Sendable {
         options.statuses = Set(200...599).subtracting([401, 407, 429, 500, 502, 503, 504])
         options.isTriedOnce = true
         // A folder whose listing is remembered has no WebDAV. Whatever goes wrong here shows again with the listing.
-        if client.memory?.knows(listing(url)) != true, let answer = try? await client.get(options), answer.head.status < 300, answer.head.hasDAV,
-            let found = try await dav(answer.head.url, place, client)
+        if client.memory?.knows(listing(url)) != true, let answer = try? await client.get(options),
+            answer.head.status < 300, answer.head.hasDAV, let found = try await dav(answer.head.url, place, client)
         {
             return found
         }
