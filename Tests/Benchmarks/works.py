@@ -279,13 +279,15 @@ class Bench:
         commands = {
             "fk": lambda folder: self.get(folder, "-r", url, "-d", folder, "-j", "16"),
             "wget": lambda folder: ["wget", "-q", "-r", "-np", "-nH", "--cut-dirs=2", "-R", "index.html*", url],
+            "wget2": lambda folder: [
+                "wget2", "-q", "-r", "-np", "-nH", "--cut-dirs=2", "-R", "index.html*", "--max-threads=16", url],
             "rclone": lambda folder: [
                 "rclone", "copy", ":http:", folder, "--http-url", url, "--transfers", "16", "--checkers", "16",
                 "--config", "/dev/null"],
         }
         return self.side_by_side(
             f"{len(names):,} x 1 KiB of a folder that its server lists", commands,
-            lambda folder: self.same_small(folder, "folder", names), [Goal("seconds", 1.0, "best")], rounds=3)
+            lambda folder: self.same_small(folder, "folder", names), [Goal("seconds", 1.0, "best", RECORDS)], rounds=3)
 
     def far(self):
         names = self.make_small("far", self.scale(500), 8192)

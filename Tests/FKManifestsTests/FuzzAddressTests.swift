@@ -36,8 +36,11 @@ import Testing
                 if again != reference { return "\(text): \(reference), then \(again)" }
             }
             let record = random.pick(["doi:10.1/", "doi:10.", "zenodo:", "http://h/", "https://doi.org/10.1/"])
-            if let source = try? RecordSource(record + NastyText.make(&random), RecordSource.Servers([:])) {
-                let again = try RecordSource(source.title, RecordSource.Servers([:]))
+            func place(_ text: String) throws -> SourcePlace? {
+                try SourceReference(text).map { try Records().place(of: $0, in: [:]) }
+            }
+            if let source = try? place(record + NastyText.make(&random)) {
+                guard let again = try place(source.title) else { return "\(source.title) is no name" }
                 if again.title != source.title { return "\(source.title), then \(again.title)" }
             }
             var pattern = ""

@@ -63,7 +63,7 @@ import Testing
         #expect(HubToken.find(in: ["HF_HOME": "\(folder)/huggingface"]) == "filed")
         #expect(HubToken.find(in: ["HF_TOKEN": "x", "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1"]) == nil)
         #expect(HubToken.find(in: ["HF_TOKEN": "a\u{7}b"]) == nil && HubToken.find(in: [:]) == nil)
-        let middleware = try #require(HubTokenMiddleware.all(["HF_TOKEN": "t", "HF_ENDPOINT": "http://hub:81/"]).first)
+        let middleware = try #require(TokenMiddleware.all(["HF_TOKEN": "t", "HF_ENDPOINT": "http://hub:81/"]).first)
         let task = TaskContext(id: TaskID(url: "http://hub/a"), originalURL: URL(fileURLWithPath: "/"))
         for (url, token) in [
             ("http://hub:81/a", "Bearer t"), ("http://hub/a", nil), ("https://hub:81/a", nil), ("http://x/a", nil),

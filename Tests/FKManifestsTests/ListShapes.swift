@@ -56,6 +56,34 @@ enum ListShapes {
             form: .urls, names: ["", ""],
             urls: ["https://h/d/crawl-data/X/a.warc.gz", "https://h/d/crawl-data/X/b%20c.gz"]),
         .init(
+            name: "session", source: "aria2c --save-session",
+            text:
+                "https://h/a.iso\thttps://m/a.iso\n gid=2089b05ecca3d829\n dir=/srv/x\n out=a.iso\n checksum=sha-256=\(sha256)\n split=5\n"
+                + " pause=false\n", form: .urls, names: ["a.iso"], urls: ["https://h/a.iso"], digests: [[.sha256]]),
+        .init(
+            name: "a.iso.meta4", source: "MirrorBrain",
+            text:
+                "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<metalink xmlns=\"urn:ietf:params:xml:ns:metalink\">\n"
+                + "<generator>MirrorBrain/2.17.0</generator>\n<origin dynamic=\"true\">http://h/d/a.iso.meta4</origin>\n"
+                + "<published>2026-01-01T00:00:00Z</published>\n<publisher><name>P</name><url>http://p/</url></publisher>\n"
+                + "<file name=\"a.iso\">\n<size>12</size>\n<hash type=\"md5\">\(md5)</hash>\n<hash type=\"sha-256\">\(sha256)</hash>\n"
+                + "<pieces length=\"12\" type=\"sha-256\"><hash>\(sha256)</hash></pieces>\n<!-- Mirrors in the same country -->\n"
+                + "<url location=\"de\" priority=\"2\">http://m2/a.iso</url>\n<url location=\"us\" priority=\"1\">https://m1/a.iso</url>\n"
+                + "</file>\n</metalink>\n", form: .metalink4, names: ["a.iso"], urls: ["https://m1/a.iso"], sizes: [12],
+            digests: [[.sha256, .md5]]),
+        .init(
+            name: "metalink", source: "Fedora's MirrorManager",
+            text:
+                "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<metalink version=\"3.0\" xmlns=\"http://www.metalinker.org/\" type=\"dynamic\" "
+                + "generator=\"mirrormanager\" xmlns:mm0=\"http://fedorahosted.org/mirrormanager\">\n<files>\n<file name=\"repomd.xml\">\n"
+                + "<mm0:timestamp>1</mm0:timestamp>\n<size>12</size>\n<verification><hash type=\"md5\">\(md5)</hash>"
+                + "<hash type=\"sha256\">\(sha256)</hash></verification>\n<resources maxconnections=\"1\">\n"
+                + "<url protocol=\"http\" type=\"http\" location=\"DE\" preference=\"99\">http://m2/repomd.xml</url>\n"
+                + "<url protocol=\"rsync\" type=\"rsync\" location=\"DE\" preference=\"100\">rsync://m1/repomd.xml</url>\n"
+                + "<url protocol=\"https\" type=\"https\" location=\"DE\" preference=\"100\">https://m1/repomd.xml</url>\n"
+                + "</resources>\n</file>\n</files>\n</metalink>\n", form: .metalink3, names: ["repomd.xml"],
+            urls: ["https://m1/repomd.xml"], sizes: [12], digests: [[.sha256, .md5]], passedOver: ["rsync": 1]),
+        .init(
             name: "list.txt", source: "curl -K",
             text:
                 "# c\nurl = \"https://h/a.iso\"\noutput = \"b.iso\"\n-L\nurl=https://h/c\nnext\nurl: \"https://h/d\"\n",
@@ -69,6 +97,18 @@ enum ListShapes {
     ]
 
     private static let checksums: [ListShape] = [
+        .init(
+            name: "SHA256SUMS", source: "sha256sum", text: "\(sha256) *a b.iso\n\\\(sha256)  c\\\\d.iso\n",
+            base: "https://h/d/", form: .checksums, names: ["a b.iso", "c\\d.iso"],
+            urls: ["https://h/d/a%20b.iso", "https://h/d/c%5Cd.iso"],
+            digests: [[.sha256], [.sha256]]),
+        .init(
+            name: "CHECKSUM", source: "Fedora",
+            text:
+                "-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\n# F.iso: 12 bytes\nSHA256 (F.iso) = \(sha256)\n"
+                + "-----BEGIN PGP SIGNATURE-----\n\niQIz\n=AbCd\n-----END PGP SIGNATURE-----\n",
+            base: "https://h/d/", form: .checksums, names: ["F.iso"], urls: ["https://h/d/F.iso"],
+            digests: [[.sha256]]),
         .init(
             name: "registry.txt", source: "pooch",
             text: "# c\ndata/a.bin \(sha256)\nb.bin md5:\(md5) https://h/x/b.bin\n\"c d.bin\" \(sha256)\n",
@@ -158,6 +198,16 @@ enum ListShapes {
             form: .csv,
             names: ["d/a.bin"], urls: ["https://h/d/a.bin"], sizes: [3], digests: [[.md5]]),
         .init(
+            name: "ls.jsonl", source: "s5cmd --json ls",
+            text:
+                "{\"key\":\"s3://b/d/a.bin\",\"etag\":\"\(md5)\",\"last_modified\":\"2026-01-01T00:00:00Z\",\"type\":\"file\",\"size\":12}\n"
+                + "{\"key\":\"s3://b/d/e/\",\"type\":\"directory\"}\n", base: "https://b.h/", form: .jsonLines,
+            names: ["d/a.bin"], urls: ["https://b.h/d/a.bin"], sizes: [12]),
+        .init(
+            name: "gdc_manifest.txt", source: "the Genomic Data Commons",
+            text: "id\tfilename\tmd5\tsize\tstate\nu-1\ta.bam\t\(md5)\t12\treleased\n", base: "https://h/data/",
+            form: .csv, names: ["a.bam"], urls: ["https://h/data/a.bam"], sizes: [12], digests: [[.md5]]),
+        .init(
             name: "t.jsonl", source: "path and name",
             text:
                 "{\"url\":\"https://h/1\",\"path\":\"d/a.bin\",\"name\":\"a.bin\"}\n{\"url\":\"https://h/2\",\"name\":\"b.bin\",\"path\":\"d\"}\n",
@@ -184,6 +234,20 @@ enum ListShapes {
             form: .json, names: ["v1/r.tgz", "v2/r.tgz"], urls: ["https://h/v1/r.tgz", "https://h/v2/r.tgz"],
             sizes: [9, nil],
             digests: [[.sha256], []]),
+        .init(
+            name: "releases.json", source: "GitLab",
+            text:
+                "[{\"tag_name\":\"v1\",\"_links\":{\"self\":\"https://g/p/-/releases/v1\"},\"assets\":{\"count\":2,\"sources\":["
+                + "{\"format\":\"zip\",\"url\":\"https://g/p/-/archive/v1/p-v1.zip\"}],\"links\":[{\"id\":1,\"name\":\"a.bin\",\"url\":"
+                + "\"https://h/up/a.bin\",\"direct_asset_url\":\"https://g/p/-/releases/v1/downloads/a.bin\"}]}}]",
+            form: .json, names: ["v1/p-v1.zip", "v1/a.bin"],
+            urls: ["https://g/p/-/archive/v1/p-v1.zip", "https://g/p/-/releases/v1/downloads/a.bin"]),
+        .init(
+            name: "releases.json", source: "Gitea",
+            text:
+                "[{\"id\":1,\"tag_name\":\"v1\",\"url\":\"https://g/api/1\",\"tarball_url\":\"https://g/o/r/archive/v1.tar.gz\",\"assets\":["
+                + "{\"id\":7,\"name\":\"a.bin\",\"size\":9,\"browser_download_url\":\"https://g/o/r/releases/download/v1/a.bin\"}]}]",
+            form: .json, names: ["v1/a.bin"], urls: ["https://g/o/r/releases/download/v1/a.bin"], sizes: [9]),
         .init(
             name: "item.json", source: "Internet Archive",
             text:

@@ -97,7 +97,7 @@ import Testing
             ("https://", nil), ("doi:10.5/a b", nil),
         ] as [(String, String?)])
     func names(text: String, title: String?) {
-        #expect(RecordSource.isOne(text))
-        #expect((try? RecordSource(text, RecordSource.Servers([:])))?.title == title)
+        let reference = SourceReference(text)
+        #expect((try? reference.map { try Records().place(of: $0, in: [:]) })?.title == title)
     }
 }

@@ -20,7 +20,8 @@ import Testing
             ])
         }
         defer { transport.shutdown() }
-        let source = try RecordSource(name, RecordSource.Servers([:]))
+        let place = try Records().place(of: try #require(SourceReference(name)), in: [:])
+        let source = ListedPlace(Records(), place, [:])
         var files: [String] = []
         var reason: String?
         do {

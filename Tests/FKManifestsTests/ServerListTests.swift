@@ -192,21 +192,42 @@ import Testing
         #expect(try Manifest(parsing: Array(list.utf8), reading).names == ["c", "c"])
     }
 
-    @Test("pages: a file that says the same again is one, another of its name is a fault") func pages() throws {
+    @Test("pages: a file that says the same again is one, another of its name is a fault") func pages() async throws {
         func page(_ url: String, _ name: String) -> [UInt8] {
             Array("{\"url\":\"\(url)\",\"name\":\"\(name)\"}\n".utf8)
         }
-        var pages = SourcePages(ServerList(.jsonLines), include: [], exclude: [])
-        var names: [String] = []
-        let reader = ServerListReader(.jsonLines)
-        func add(_ bytes: [UInt8]) throws -> Int {
-            try pages.add(bytes, reader, from: "x") { files, _ in names += files.map { $0.name ?? "" } }
+        struct Pages: Source {
+            let pages: [[UInt8]]
+            var schemes: [String] { ["pages"] }
+            var form: String { "pages:X" }
+            func place(of reference: SourceReference, in environment: [String: String]) -> SourcePlace {
+                SourcePlace(reference, folderName: "x", address: nil)
+            }
+            func pages(of place: SourcePlace, _ client: SourceClient) -> AsyncThrowingStream<SourcePage, any Error> {
+                client.pages { send in
+                    for page in pages { _ = try await send.list(page, ServerListReader(.jsonLines)) }
+                }
+            }
         }
-        #expect(try add(page("http://h/1", "a")) == 1)
-        #expect(try add(page("http://h/1", "a") + page("http://h/2", "a") + page("http://h/3", "b")) == 3)
+        let source = Pages(pages: [
+            page("http://h/1", "a"), page("http://h/1", "a") + page("http://h/2", "a") + page("http://h/3", "b"),
+            page("http://h/3", "b"),
+        ])
+        let place = source.place(of: try #require(SourceReference("pages:x")), in: [:])
+        let transport = ScriptedTransport { _, _ in .init([]) }
+        defer { transport.shutdown() }
+        var (names, faults) = ([String](), [SourceFault]())
+        let error = await #expect(throws: DownloadError.self) {
+            for try await page in SourceListing(source, place, SourceChoice(), TaskOptions(), [:], over: transport)
+                .pages
+            {
+                names += page.files.map { $0.name ?? "" }
+                faults += page.faults
+            }
+        }
         #expect(names == ["a", "b"])
-        #expect(pages.list.faultCount == 1 && pages.list.faults.first?.reason.hasPrefix("'a': ") == true)
-        let error = #expect(throws: DownloadError.self) { try add(page("http://h/3", "b")) }
+        #expect(faults.count == 1 && faults.first?.reason.hasPrefix("'a': ") == true, "\(faults)")
+        #expect(faults.first?.error?.line == 2)
         #expect(error?.message.contains("page 3 names only files of earlier pages") == true)
     }
 

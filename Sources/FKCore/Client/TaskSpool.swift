@@ -20,6 +20,8 @@ package final class TaskSpool: Sendable {
     private let folder: String
     /// The options that most tasks share. They are not written.
     private let shared: TaskOptions
+    /// The list that most tasks are from.
+    private let list: ListOrigin?
     private let state = Locked(State())
 
     /// Creates an empty spool.
@@ -27,8 +29,10 @@ package final class TaskSpool: Sendable {
     /// - Parameters:
     ///   - folder: the absolute path of the folder for the file, which is created when it is needed, and has no name.
     ///   - shared: the options that most tasks have.
-    package init(folder: String, shared: TaskOptions = TaskOptions()) {
+    ///   - list: the list that most tasks with a digest have as well; nil, the default, for none.
+    package init(folder: String, shared: TaskOptions = TaskOptions(), list: ListOrigin? = nil) {
         self.folder = folder
+        self.list = list
         self.shared = shared
     }
 
@@ -57,7 +61,7 @@ package final class TaskSpool: Sendable {
                 } else {
                     let file = try state.file ?? File(folder)
                     state.file = file
-                    try file.write(try Entry(task, shared))
+                    try file.write(try Entry(task, shared, list))
                 }
                 state.count += 1
             }
@@ -93,7 +97,7 @@ package final class TaskSpool: Sendable {
                 var tasks = Array(state.first.prefix(limit))
                 state.first.removeFirst(tasks.count)
                 if let file = state.file {
-                    while tasks.count < limit, let entry = try file.read() { tasks.append(entry.task(shared)) }
+                    while tasks.count < limit, let entry = try file.read() { tasks.append(entry.task(shared, list)) }
                 }
                 state.count -= tasks.count
                 return tasks
@@ -110,7 +114,7 @@ package final class TaskSpool: Sendable {
     package func filtered(
         folder: String, where isIncluded: (TaskDescription) -> Bool
     ) throws(DownloadError) -> TaskSpool {
-        let kept = TaskSpool(folder: folder, shared: shared)
+        let kept = TaskSpool(folder: folder, shared: shared, list: list)
         while true {
             let tasks = try take(atMost: 1_000)
             if tasks.isEmpty { return kept }
@@ -124,7 +128,7 @@ package final class TaskSpool: Sendable {
     package func all() throws(DownloadError) -> [TaskDescription] {
         do {
             return try state.withLock { state in
-                state.first + (try state.file?.readRest().map { $0.task(shared) } ?? [])
+                state.first + (try state.file?.readRest().map { $0.task(shared, list) } ?? [])
             }
         } catch {
             throw DownloadError(wrapping: error, code: .disk, message: "The list in \(folder) cannot be read again.")
@@ -137,25 +141,31 @@ package final class TaskSpool: Sendable {
         private var checksum: Checksum?
         private var size: Int64?
         private var isShared = false
+        /// True for a task of the list.
+        private var isListed = false
 
-        init(_ task: TaskDescription, _ shared: TaskOptions) throws {
+        init(_ task: TaskDescription, _ shared: TaskOptions, _ list: ListOrigin?) throws {
             self.task = task
             guard task.hasOptions || shared != TaskOptions() else { return }
             // The options of a list differ in digest and length only. Writing them all takes longer than the task.
             var options = task.options
             (options.checksum, options.size) = (shared.checksum, shared.size)
+            let isListed = list != nil && options.list == list && shared.list == nil
+            if isListed { options.list = nil }
             guard options == shared else { return }
             isShared = true
+            self.isListed = isListed
             checksum = task.options.checksum
             size = task.options.size
             self.task.options = TaskOptions()
         }
 
-        func task(_ shared: TaskOptions) -> TaskDescription {
+        func task(_ shared: TaskOptions, _ list: ListOrigin?) -> TaskDescription {
             guard isShared else { return task }
             var task = task
             var options = shared
             (options.checksum, options.size) = (checksum, size)
+            if isListed { options.list = list }
             task.options = options
             return task
         }
@@ -169,6 +179,7 @@ package final class TaskSpool: Sendable {
                 text.value(checksum?.description ?? "")
                 text.key("size")
                 text.value(size ?? -1)
+                if isListed { text.member("listed", 1) }
             }
             text.endObject()
         }
@@ -178,6 +189,7 @@ package final class TaskSpool: Sendable {
             var task: TaskDescription
             var checksum: String?
             var size: Int64?
+            var listed: Int?
         }
 
         init(_ bytes: UnsafeBufferPointer<UInt8>) throws {
@@ -186,7 +198,7 @@ package final class TaskSpool: Sendable {
             } else {
                 // Texts with escapes, for example.
                 let line = try StoreJSON.decode(Line.self, from: UnsafeRawBufferPointer(bytes))
-                try self.init(line.task, line.checksum, line.size)
+                try self.init(line.task, line.checksum, line.size, isListed: line.listed != nil)
             }
         }
 
@@ -202,12 +214,15 @@ package final class TaskSpool: Sendable {
                 try scanner.need("size")
                 size = try scanner.integer(Int64.self)
             }
+            let isListed = scanner.has("listed")
+            if isListed { _ = try scanner.integer(Int64.self) }
             try scanner.endObject()
-            try self.init(task, checksum, size)
+            try self.init(task, checksum, size, isListed: isListed)
         }
 
-        private init(_ task: TaskDescription, _ checksum: String?, _ size: Int64?) throws {
+        private init(_ task: TaskDescription, _ checksum: String?, _ size: Int64?, isListed: Bool) throws {
             self.task = task
+            self.isListed = isListed
             guard let checksum, let size else { return }
             isShared = true
             self.checksum = checksum.isEmpty ? nil : try Checksum(parsing: checksum)

@@ -6,7 +6,7 @@ import FKMiddleware
 /// | --- | --- |
 /// | none (an array), `members` | `fk barrel export`, flatpak's sources, many APIs |
 /// | `files`, `entries` | Zenodo, figshare, Modrinth, PyPI, Internet Archive |
-/// | `assets` | releases of GitHub and Gitea; STAC, where it is an object |
+/// | `assets` | releases of GitHub and Gitea; STAC and releases of GitLab, where it is an object |
 /// | `data` | Dataverse, JSON:API |
 /// | `resources` | Data Package, CKAN |
 /// | `@graph`, `distribution`, `linkset` | RO-Crate; Croissant and schema.org; link sets (RFC 9264) |
@@ -152,18 +152,9 @@ struct JSONFiles {
             return try dataPackage(object, path, line, into: &found)
         }
         if list == "assets", !isFile(object), object["url"] == nil {
-            if object.members.contains(where: { $0.value.object?["href"] != nil }) {
-                return try spatial(object, object, line, into: &found)
-            }
-            // GitLab.
-            for member in object.members {
-                for file in member.value.array ?? [] {
-                    if let file = file.object { try read(file, of: "files", line: line, into: &found) }
-                }
-            }
-            return
+            return try self.assets(object, of: object, line, into: &found)
         }
-        if let assets = object["assets"]?.object { return try spatial(object, assets, line, into: &found) }
+        if let assets = object["assets"]?.object { return try self.assets(assets, of: object, line, into: &found) }
         if try nested(object, list, line, into: &found) { return }
         let isKnown = Self.listNames.contains(list) || list.isEmpty
         guard isKnown || isFile(object) else { return }
@@ -204,13 +195,7 @@ struct JSONFiles {
             if let folder = object["tag_name"]?.string ?? object["id"]?.text,
                 list.isEmpty || Self.listNames.contains(list)
             {
-                for index in inner.entries.indices {
-                    let name =
-                        inner.entries[index].name
-                        ?? FileNameRules.name(url: inner.entries[index].sources[0].url, head: nil)
-                    let whole = "\(folder.replacing("/", with: "_"))/\(name)"
-                    if ManifestName.fault(in: whole) == nil { inner.entries[index].name = whole }
-                }
+                for index in inner.entries.indices { Self.move(&inner.entries[index], to: folder) }
             }
             found.entries += inner.entries
             found.faults += inner.faults
@@ -424,6 +409,28 @@ struct JSONFiles {
         }
     }
 
+    /// The assets of an item of STAC, or the arrays of a release of GitLab.
+    private func assets(
+        _ assets: JSONReader.Object, of object: JSONReader.Object, _ line: Int, into found: inout Found
+    ) throws(EntryFault) {
+        if assets.members.contains(where: { $0.value.object?["href"] != nil }) {
+            return try spatial(object, assets, line, into: &found)
+        }
+        let before = found.entries.count
+        for file in assets.members.flatMap({ $0.value.array ?? [] }) {
+            if let file = file.object { try read(file, of: "files", line: line, into: &found) }
+        }
+        guard let tag = object["tag_name"]?.string else { return }
+        for index in found.entries.indices.dropFirst(before) { Self.move(&found.entries[index], to: tag) }
+    }
+
+    /// Puts a file into the folder of its release or item.
+    private static func move(_ entry: inout Manifest.Entry, to folder: String) {
+        let name = entry.name ?? FileNameRules.name(url: entry.sources[0].url, head: nil)
+        let whole = "\(folder.replacing("/", with: "_"))/\(name)"
+        if ManifestName.fault(in: whole) == nil { entry.name = whole }
+    }
+
     /// The assets of an item of STAC.
     private func spatial(
         _ object: JSONReader.Object, _ assets: JSONReader.Object, _ line: Int, into found: inout Found
@@ -442,11 +449,7 @@ struct JSONFiles {
                 if let size = asset["file:size"]?.text { row.size = try ListRow.size(size) }
                 if let digest = asset["file:checksum"]?.string { try row.take(.digest(.any(isCertain: true)), digest) }
                 var entry = try row.finished()
-                if let id = object["id"]?.text {
-                    let name = entry.name ?? FileNameRules.name(url: entry.sources[0].url, head: nil)
-                    let whole = "\(id.replacing("/", with: "_"))/\(name)"
-                    if ManifestName.fault(in: whole) == nil { entry.name = whole }
-                }
+                if let id = object["id"]?.text { Self.move(&entry, to: id) }
                 found.entries.append(entry)
                 found.passedOver += row.notUnderstood
             } catch { found.faults.append("'\(member.name)': \(error.reason)") }

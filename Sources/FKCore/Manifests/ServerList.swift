@@ -53,6 +53,7 @@ package struct ServerList: Sendable {
     mutating func add(_ part: ServerList) {
         form = part.form
         claimedSigner = part.claimedSigner ?? claimedSigner
+        unpacker = part.unpacker ?? unpacker
         faultCount += part.faultCount
         repeatedCount += part.repeatedCount
         faults += part.faults.prefix(max(0, ManifestCollector.maxFaults - faults.count))
@@ -77,7 +78,9 @@ package struct ServerList: Sendable {
 /// named in `ServerList.leftOutKeys` and go nowhere.
 package struct ServerListReader: Sendable {
     private var reader: ManifestReader
-    private var list: ServerList
+    /// The list; complete at its end.
+    private(set) var list: ServerList
+    private var isEnded = false
     /// The number of files so far.
     package private(set) var count = 0
 
@@ -140,19 +143,31 @@ package struct ServerListReader: Sendable {
     package mutating func read(
         _ bytes: [UInt8], _ take: ([Manifest.FileFacts], Manifest.Form) throws -> Void
     ) throws -> ServerList {
-        let portion = 1 << 16
-        for start in stride(from: 0, to: bytes.count, by: portion) {
-            try self.take(Array(bytes[start..<min(start + portion, bytes.count)]))
-            let files = takeFiles()
-            if !files.isEmpty { try take(files, form ?? .urls) }
-        }
-        var files = try end()
-        if files.isEmpty { files = takeFiles() }
-        while !files.isEmpty {
-            try take(files, list.form)
-            files = takeFiles()
-        }
+        var offset = 0
+        while let (files, form) = try next(of: bytes, &offset) { try take(files, form) }
         return list
+    }
+
+    /// The next files of a whole list; nil at its end, when `list` is complete.
+    ///
+    /// - Parameter offset: the number of bytes that were read; 0 for the first files.
+    mutating func next(
+        of bytes: [UInt8], _ offset: inout Int
+    ) throws(ManifestError) -> ([Manifest.FileFacts], Manifest.Form)? {
+        while offset < bytes.count {
+            let portion = Array(bytes[offset..<min(offset + (1 << 16), bytes.count)])
+            offset += portion.count
+            try take(portion)
+            let files = takeFiles()
+            if !files.isEmpty { return (files, form ?? .urls) }
+        }
+        var files: [Manifest.FileFacts] = []
+        if !isEnded {
+            isEnded = true
+            files = try end()
+        }
+        if files.isEmpty { files = takeFiles() }
+        return files.isEmpty ? nil : (files, list.form)
     }
 
     private mutating func facts(_ entries: [Manifest.Entry], _ form: Manifest.Form) -> [Manifest.FileFacts] {

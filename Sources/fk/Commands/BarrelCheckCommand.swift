@@ -166,12 +166,12 @@ struct BarrelCheckCommand: Command {
     private func sayVersion(_ options: RunOptions) async -> Int32 {
         guard let barrel = try? BarrelOptions.known(name, global), let origin = barrel.origin,
             let commit = barrel.commit,
-            let source = try? NamedSources.find(origin, in: context.environment)
+            let source = try? SourceImport(of: barrel, context), source.namesVersion
         else { return ExitStatus.done }
         do throws(DownloadError) {
             let transport = try PacedTransport(options.configure(global), options.own)
             defer { transport.shutdown() }
-            guard let version = try await source.version(barrel.options ?? TaskOptions(), over: transport),
+            guard let version = try await source.source.version(barrel.options ?? TaskOptions(), over: transport),
                 version != commit
             else { return ExitStatus.done }
             let next = global.suggested("fk barrel import NAME \(ShellWord.quoted(origin)) -d DIR")

@@ -101,6 +101,7 @@ struct BarrelEditCommand: Command {
             let status = try await perform(.createBarrel(name: options.name, options: own), isQuiet: !isNew)
             if status != ExitStatus.done { return status }
         }
+        listed?.memory?.store()
         return try await add(tasks, to: options.name, refused)
     }
 
@@ -111,8 +112,8 @@ struct BarrelEditCommand: Command {
         defer { transport.shutdown() }
         do {
             if let source = options.source {
-                let listed = try await source.listed(settings, context, over: transport)
-                if source.source is HubSource { warnOfToken() }
+                let listed = try await source.listed(settings, of: options.name, context, over: transport)
+                if source.source.place.reference.scheme == "hf" { warnOfToken() }
                 return listed
             }
             guard var list = options.list else { return nil }

@@ -72,6 +72,7 @@ struct BarrelSyncCommand: Command {
                 _ = try await client.perform(.createBarrel(name: name, options: barrel))
             }
         }
+        listed.memory?.store()
         var plan = SyncPlan()
         try await ask(comparison, &plan)
         for file in plan.changed { comparison.print(file) }
@@ -102,7 +103,7 @@ struct BarrelSyncCommand: Command {
         settings.notesSizes = true
         settings.writesLayout = !options.isDryRun
         settings.members = try KnownMembers(global.openReader(), barrel: name)
-        let listed = try await source.listed(settings, context, over: transport)
+        let listed = try await source.listed(settings, of: name, context, over: transport)
         let show = options.isDryRun ? SourceComparison.printEach : SourceComparison.printNew
         return (
             listed, try SourceComparison(listed, source, barrel: name, folder: folder, context, show: show)

@@ -47,7 +47,7 @@ struct GetOptions: Sendable {
             urls = []
             let source = try Self.place(arguments, context)
             sources = [source]
-            barrel = barrel ?? BarrelName.made(from: source.folderName ?? "")
+            barrel = barrel ?? BarrelName.made(from: source.folderName)
             guard barrel != nil else {
                 throw arguments.error("The source has no name for a barrel: give one with -b NAME.")
             }
@@ -57,7 +57,7 @@ struct GetOptions: Sendable {
             }
             let names = try arguments.operands.filter { try Self.isName($0, context) }
             urls = arguments.operands.filter { !names.contains($0) }
-            if let name = names.first(where: NamedSources.isName), barrel == nil {
+            if let name = names.first(where: Self.isPublication), barrel == nil {
                 throw arguments.error(
                     "\(Escaping.visible(name)) stands for several files: name a barrel for them with -b NAME, or give -r."
                 )
@@ -68,7 +68,7 @@ struct GetOptions: Sendable {
                     "--\(option) is about a list or a URL, and \(Escaping.visible(names[0])) is neither.")
             }
             sources = try names.compactMap {
-                try SourceImport($0, arguments, context, isSingle: !NamedSources.isName($0))
+                try SourceImport($0, arguments, context, isSingle: !Self.isPublication($0))
             }
         }
         folders = urls.filter { $0.prefix { $0 != "?" && $0 != "#" }.hasSuffix("/") }
@@ -78,9 +78,11 @@ struct GetOptions: Sendable {
         shard = try ShardOptions(arguments)
     }
 
+    /// True for the name of a source that stands for several files.
+    private static func isPublication(_ text: String) -> Bool { SourceReference(text)?.isPublication == true }
+
     /// True for the name of a source that is no URL.
     private static func isName(_ text: String, _ context: CommandContext) throws -> Bool {
-        if NamedSources.isName(text) { return true }
         guard let reference = SourceReference(text), !["http", "https"].contains(reference.scheme) else { return false }
         return try SourceImport.registry(context)[reference.scheme] != nil
     }

@@ -71,6 +71,7 @@ struct GetCommand: Command {
         if !options.input.hasList { try known.check(tasks.all(), of: barrel) }
         guard options.input.hasList || !options.sources.isEmpty else { return (tasks, refused) }
         var own = known
+        var memory: ListingMemory?
         if options.input.hasList { try own.take(signer: signer, of: barrel) }
         for source in options.sources {
             try own.check(source, of: barrel)
@@ -79,10 +80,12 @@ struct GetCommand: Command {
                 settings.folder =
                     try own.directory
                     ?? Paths.absolute(
-                        options.isRecursive ? source.folderName ?? barrel : barrel, from: context.workingDirectory)
+                        options.isRecursive ? source.folderName : barrel, from: context.workingDirectory)
             }
             if own.directory == nil { own.directory = settings.folder }
-            let listed = try await source.listed(settings, context, over: transport)
+            let listed = try await source.listed(
+                settings, of: options.isRecursive ? barrel : nil, context, over: transport)
+            if listed.memory != nil { memory = listed.memory }
             // No record is signed.
             try own.take(signer: nil, of: barrel)
             if let facts = listed.manifest?.facts { try own.adopt(facts, of: barrel) }
@@ -95,6 +98,7 @@ struct GetCommand: Command {
             _ = try await EngineClient.reportingSilence(options.run.configure(global), context)
                 .perform(.createBarrel(name: barrel, options: own))
         }
+        memory?.store()
         return (tasks, refused)
     }
 
@@ -111,9 +115,10 @@ struct GetCommand: Command {
         if !settings.isFolderGiven {
             settings.folder =
                 try known?.directory
-                ?? Paths.absolute(options.sources[0].folderName ?? barrel, from: context.workingDirectory)
+                ?? Paths.absolute(options.sources[0].folderName, from: context.workingDirectory)
         }
-        let listed = try await options.sources[0].listed(settings, context, over: transport)
+        let listed = try await options.sources[0].listed(
+            settings, of: known == nil ? nil : barrel, context, over: transport)
         let comparison = try SourceComparison(
             listed, options.sources[0], barrel: known == nil ? nil : barrel, folder: settings.folder, context,
             show: SourceComparison.printEach)

@@ -42,12 +42,16 @@ struct ListedTasks {
     private(set) var isIncomplete = false
     /// The list without its entries; nil before it was read.
     private(set) var manifest: Manifest?
+    /// The answers of the source's servers, to be stored once the barrel is there; nil for none.
+    var memory: ListingMemory?
 
     private var settings: Settings
     /// The name of the list for messages.
     private let source: String
     /// The signer of the list.
     private let signer: String?
+    /// What a task keeps of the list.
+    private let origin: ListOrigin
     private let skipsBad: Bool?
     private let context: CommandContext
     private var folders = EntryFolders()
@@ -170,7 +174,8 @@ struct ListedTasks {
             settings.takesHidden || settings.namesFile ? .taken : hidden, in: settings.folder,
             homes: HiddenNames.homes(in: context.environment))
         self.signer = signer
-        spool = TaskSpool(folder: try ScratchFolder.base(context), shared: settings.options)
+        origin = ListOrigin(source, signer: signer)
+        spool = TaskSpool(folder: try ScratchFolder.base(context), shared: settings.options, list: origin)
         self.source = source
         self.skipsBad = skipsBad
         self.settings = settings
@@ -257,7 +262,7 @@ struct ListedTasks {
             if settings.options.checksum != nil {
                 // The digest is the command's.
             } else if signer != nil || task.option({ $0.checksum }) != nil || task.option({ $0.pieces }) != nil {
-                task.options.list = ListOrigin(source, signer: signer)
+                task.options.list = origin
             }
             made = task
         } catch {

@@ -60,7 +60,7 @@ struct CatOptions: Sendable {
         if arguments.operands.isEmpty, !arguments.has("input") {
             throw arguments.error("<url> is missing: give URLs, tasks, or a list with -i FILE.")
         }
-        if let name = arguments.operands.first(where: { NamedSources.isName($0) }) {
+        if let name = arguments.operands.first(where: { SourceReference($0)?.isPublication == true }) {
             throw arguments.error(
                 "\(Escaping.visible(name)) stands for several files: name them by their URLs, or fetch them with fk get -b NAME."
             )

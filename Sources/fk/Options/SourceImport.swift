@@ -5,7 +5,9 @@ import Foundation
 
 /// A place whose server tells the files: `hf:…`, `doi:…`, `zenodo:…`, a URL, or the place of a registered source.
 struct SourceImport: Sendable {
-    private(set) var source: any NamedSource
+    let source: ListedPlace
+    /// Tells whether a URL that ends with a slash was a folder.
+    private let either: FolderOrRecord?
     /// What the owner says about it.
     private var words = SourceWords()
     private let layout: SourceLayout
@@ -41,9 +43,8 @@ struct SourceImport: Sendable {
             !["magnet", "torrent"].contains(reference.scheme), let registry = try? registry(context),
             registry[reference.scheme] == nil
         else { return nil }
-        // Those of the library, and the three that have commands of their own.
-        let schemes = (registry.schemes + ["doi", "hf", "zenodo"]).sorted().joined(separator: ", ")
-        return "There is no source for '\(Escaping.visible(reference.scheme)):'. The schemes are \(schemes)."
+        return "There is no source for '\(Escaping.visible(reference.scheme)):'. The schemes are "
+            + "\(registry.schemes.joined(separator: ", "))."
     }
 
     /// Reads a name; nil for a path.
@@ -68,17 +69,17 @@ struct SourceImport: Sendable {
         words.layout = layout == .plain ? nil : layout.rawValue
         words.platform = arguments["platform"]
         words.isAnonymous = arguments.has("anonymous") ? true : nil
+        let records = NearbyFile.isURL(text) ? Self.records(try ListInput(text, arguments)) : Records()
         do throws(DownloadError) {
-            guard let found = try Self.find(text, words, isSingle: isSingle, context) else { return nil }
-            (source, isFolder) = found
+            guard let found = try Self.find(text, words, isSingle: isSingle, records, context) else { return nil }
+            (source, isFolder, either) = found
         } catch {
             throw arguments.error(error.message)
         }
-        if NearbyFile.isURL(text) { source = Self.reading(source, as: try ListInput(text, arguments)) }
-        if layout == .hub, !(source is HubSource) {
+        let scheme = source.place.reference.scheme
+        if layout == .hub, scheme != "hf" {
             throw arguments.error("--layout hub is about a repository of a hub: hf:OWNER/REPO.")
         }
-        let scheme = (source as? ListedPlace)?.place.reference.scheme
         if layout.registry != nil, scheme != "oci", scheme != "ollama" {
             throw arguments.error("--layout \(layout) is about an artifact: oci:REGISTRY/REPO:TAG or ollama:NAME.")
         }
@@ -93,17 +94,12 @@ struct SourceImport: Sendable {
         }
     }
 
-    /// The source with the options of a list, for what a URL turns out to be.
-    private static func reading(_ source: any NamedSource, as list: ListInput) -> any NamedSource {
-        func record(_ source: any NamedSource) -> any NamedSource {
-            guard var record = source as? FKManifests.RecordSource else { return source }
-            record.form = list.form
-            record.reading = list.reading
-            return record
-        }
-        guard var either = source as? FolderOrRecord else { return record(source) }
-        either.record = record(either.record)
-        return either
+    /// The source of records, with the options of a list, for what a URL turns out to be.
+    private static func records(_ list: ListInput) -> Records {
+        var records = Records()
+        records.listForm = list.form
+        records.reading = list.reading
+        return records
     }
 
     /// A list at a URL, for `-i`.
@@ -112,8 +108,10 @@ struct SourceImport: Sendable {
     init(listAt url: String, _ arguments: ParsedArguments, _ context: CommandContext) throws {
         let list = try ListInput(url, arguments)
         do throws(DownloadError) {
-            let record = try FKManifests.RecordSource(url, FKManifests.RecordSource.Servers(context.environment))
-            source = Self.reading(record, as: list)
+            guard let found = try Self.record(url, Self.records(list), context) else {
+                throw DownloadError(.invalidURL, "This is no URL.", url: URLMasking.mask(url))
+            }
+            source = found
         } catch {
             throw arguments.error(error.message)
         }
@@ -121,31 +119,35 @@ struct SourceImport: Sendable {
         words.exclude = arguments.given("exclude")
         layout = .plain
         isFolder = false
+        either = nil
     }
 
     /// The source of a barrel, to ask it again; nil for a barrel of another origin.
     ///
-    /// - Throws: same as `NamedSources.find`.
+    /// - Throws: the error of a name that cannot be used.
     init?(of options: BarrelOptions, _ context: CommandContext) throws {
         guard let origin = options.origin else { return nil }
         words = options.source ?? SourceWords()
         layout = words.layout.flatMap(SourceLayout.init) ?? .plain
-        guard let found = try Self.find(origin, words, isSingle: false, context) else { return nil }
-        (source, isFolder) = found
+        guard let found = try Self.find(origin, words, isSingle: false, Records(), context) else { return nil }
+        (source, isFolder, either) = found
     }
 
-    /// The last part of the place's name, for its folder and barrel; nil if it has none.
-    var folderName: String? { source.folderName }
+    /// The last part of the place's name, for its folder and barrel.
+    var folderName: String { source.folderName }
 
     /// What the barrel keeps. A URL that was once a folder has to be one the next time.
     var kept: SourceWords {
         var words = words
-        if let url = source as? FolderOrRecord, url.wasFolder { words.isRecursive = true }
+        if either?.wasFolder == true { words.isRecursive = true }
         return words
     }
 
     /// True if another version of the place is taken as it comes: its files have the same addresses, or other names.
-    var isFollowed: Bool { source is ListedPlace || source is FolderOrRecord || NearbyFile.isURL(source.title) }
+    var isFollowed: Bool { !source.place.reference.isPublication }
+
+    /// True if the place is a record or a list, which has one version.
+    var namesVersion: Bool { !isFollowed || NearbyFile.isURL(source.title) && !isFolder }
 
     /// True if the words choose a file of this name, so that a listing without it means that it is gone.
     func chooses(_ name: String) -> Bool {
@@ -156,19 +158,36 @@ struct SourceImport: Sendable {
     }
 
     private static func find(
-        _ text: String, _ words: SourceWords, isSingle: Bool, _ context: CommandContext
-    ) throws(DownloadError) -> (any NamedSource, isFolder: Bool)? {
+        _ text: String, _ words: SourceWords, isSingle: Bool, _ records: Records, _ context: CommandContext
+    ) throws(DownloadError) -> (ListedPlace, isFolder: Bool, FolderOrRecord?)? {
         let isURL = NearbyFile.isURL(text)
         let isRecursive = words.isRecursive == true
-        if !isRecursive || !isURL, let named = try NamedSources.find(text, in: context.environment) {
-            guard isURL, text.hasSuffix("/"), let place = try? place(text, words, isSingle: false, context) else {
-                return (named, false)
+        let isPublication = SourceReference(text)?.isPublication == true
+        if isURL, !isRecursive {
+            guard let record = try record(text, records, context) else { return nil }
+            guard text.hasSuffix("/"), let folder = try? place(text, words, isSingle: false, context) else {
+                return (record, false, nil)
             }
-            return (FolderOrRecord(folder: place, record: named), false)
+            let either = FolderOrRecord(folder.place, records, record.place)
+            var place = folder.place
+            place.pinsFiles = true
+            var found = ListedPlace(either, place, context.environment)
+            found.choice = folder.choice
+            return (found, false, either)
         }
         // A file of this name is a list.
-        if !isURL, !isRecursive, access(text, F_OK) == 0 { return nil }
-        return try place(text, words, isSingle: isSingle, context).map { ($0, !isSingle) }
+        if !isURL, !isRecursive, !isPublication, access(text, F_OK) == 0 { return nil }
+        guard let found = try place(text, words, isSingle: isSingle, context) else { return nil }
+        return (found, !isSingle && !isPublication, nil)
+    }
+
+    /// The record or list at a URL.
+    private static func record(
+        _ url: String, _ records: Records, _ context: CommandContext
+    ) throws(DownloadError) -> ListedPlace? {
+        guard let reference = SourceReference(url) else { return nil }
+        let place = try records.place(of: reference, in: context.environment)
+        return ListedPlace(records, place, context.environment)
     }
 
     private static func place(
@@ -193,29 +212,38 @@ struct SourceImport: Sendable {
 
     /// Asks for the files, and makes their tasks.
     ///
+    /// - Parameter barrel: the barrel whose last listing is remembered; nil for none.
     /// - Throws: `CommandFailure` if no file is chosen, or no entry can be used.
     func listed(
-        _ settings: ListedTasks.Settings, _ context: CommandContext, over transport: any Transport
+        _ settings: ListedTasks.Settings, of barrel: String? = nil, _ context: CommandContext,
+        over transport: any Transport
     ) async throws -> ListedTasks {
         var settings = settings
+        var source = source
+        if let barrel {
+            source.memory = ListingMemory(
+                WorkPath(context.global.workPath).listingPath(barrel), scratch: try ScratchFolder.base(context))
+        }
         settings.options.secretOrigin = source.secretOrigin
         settings.takesHidden = settings.takesHidden || words.takesHidden == true
-        if let place = source as? ListedPlace {
-            settings.bindsSizes = place.place.pinsFiles
-        }
+        settings.bindsSizes = source.place.pinsFiles
         settings.keepsVersions = isFollowed
         // A blob has the name of its digest: one that another commit has fetched is the file.
         if layout != .plain { settings.options.existing = settings.options.existing ?? .skip }
         var listed = try ListedTasks(ofServer: source.title, settings, context)
+        listed.memory = source.memory
         var hub: HubLayout?
         var isEmpty = true
         let list = try await source.files(
             include: words.include ?? [], exclude: words.exclude ?? [], settings.options, over: transport
         ) { files, form in
             isEmpty = false
-            if let orders = (source as? ListedPlace)?.orders { listed.obey(orders) }
-            if layout == .hub, let source = source as? HubSource {
-                if hub == nil { hub = HubLayout(of: source.reference, in: settings.folder) }
+            if let orders = source.orders { listed.obey(orders) }
+            if layout == .hub {
+                if hub == nil {
+                    let reference = try HubReference(parsing: source.place.reference.description)
+                    hub = HubLayout(of: reference, in: settings.folder)
+                }
                 try listed.add(hub?.place(files) ?? [], form)
             } else if layout == .ollama {
                 // The manifest of a tag is no file that anything else may stand for.
@@ -242,9 +270,7 @@ struct SourceImport: Sendable {
             context.warn("\(source.title): the folder has no files.")
         }
         if settings.writesLayout { try hub?.finish(commit: list.commit) }
-        if settings.writesLayout, layout == .oci, let place = source as? ListedPlace,
-            let manifest = place.orders?.manifest
-        {
+        if settings.writesLayout, layout == .oci, let manifest = source.orders?.manifest {
             try OCILayout.finish(manifest, in: settings.folder)
         }
         try listed.finish(list, mayBeEmpty: isFolder && isEmpty)
@@ -253,50 +279,48 @@ struct SourceImport: Sendable {
 }
 
 /// A URL that ends with a slash: a folder whose server lists it, else a record or its landing page.
-private struct FolderOrRecord: NamedSource {
-    let folder: ListedPlace
-    fileprivate(set) var record: any NamedSource
+private struct FolderOrRecord: Source {
+    private let folder: SourcePlace
+    private let records: Records
+    private let record: SourcePlace
     private let isListed = Locked(false)
 
-    init(folder: ListedPlace, record: any NamedSource) {
+    init(_ folder: SourcePlace, _ records: Records, _ record: SourcePlace) {
         self.folder = folder
+        self.records = records
         self.record = record
     }
 
     /// True once its server has listed it as a folder.
     var wasFolder: Bool { isListed.withLock(\.self) }
 
-    var title: String { folder.title }
-    var secretOrigin: String { record.secretOrigin }
-    var folderName: String? { folder.folderName }
+    var schemes: [String] { ["http", "https"] }
+    var form: String { "https://HOST/PATH/" }
 
-    func files(
-        include: [String], exclude: [String], _ options: TaskOptions, over transport: any Transport,
-        _ take: ([Manifest.FileFacts], Manifest.Form) throws -> Void
-    ) async throws -> ServerList {
-        do {
-            let list = try await folder.files(include: include, exclude: exclude, options, over: transport) {
-                files, form in
-                isListed.withLock { $0 = true }
-                // Another length than the listed one is another version of the file, and no error.
-                try take(
-                    files.map { file in
-                        var file = file
-                        file.size = nil
-                        return file
-                    }, form)
+    func place(of reference: SourceReference, in environment: [String: String]) throws(DownloadError) -> SourcePlace {
+        folder
+    }
+
+    func pages(of place: SourcePlace, _ client: SourceClient) -> AsyncThrowingStream<SourcePage, any Error> {
+        client.pages { send in
+            do {
+                for try await page in WebFolder().pages(of: folder, client) {
+                    isListed.withLock { $0 = true }
+                    var page = page
+                    // Another length than the listed one is another version of the file, and no error.
+                    for index in page.files.indices { page.files[index].size = nil }
+                    try await send(page)
+                }
+            } catch let error as DownloadError
+                where !wasFolder && [.protocolViolation, .redirect].contains(error.code)
+            {
+                for try await page in records.pages(of: record, client) { try await send(page) }
             }
-            isListed.withLock { $0 = true }
-            return list
-        } catch let error as DownloadError
-            where !wasFolder && [.protocolViolation, .redirect].contains(error.code)
-        {
-            return try await record.files(include: include, exclude: exclude, options, over: transport, take)
         }
     }
 
-    func version(_ options: TaskOptions, over transport: any Transport) async throws(DownloadError) -> String? {
-        try await record.version(options, over: transport)
+    func version(of place: SourcePlace, _ client: SourceClient) async throws(DownloadError) -> String? {
+        try await records.version(of: record, client)
     }
 }
 

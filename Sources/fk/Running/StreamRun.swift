@@ -47,7 +47,7 @@ final class StreamRun: Sendable {
 
     /// This downloader is closed at the end.
     func opened(_ downloader: Downloader) {
-        for token in HubTokenMiddleware.all(context.environment) {
+        for token in TokenMiddleware.all(context.environment) {
             downloader.middlewares.register(request: token, for: token.scope)
         }
         state.withLock { $0.downloader = downloader }

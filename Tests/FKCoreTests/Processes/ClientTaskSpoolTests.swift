@@ -9,11 +9,13 @@ struct ClientTaskSpoolTests {
         return options
     }()
 
+    private static let list = ListOrigin("SHA256SUMS", signer: nil)
+
     private static func task(_ index: Int) throws -> TaskDescription {
         var task = TaskDescription(url: "http://h.example/\(index)?a=%20")
         task.directory = "/d/\u{e9}\u{1}\n"
         task.options = shared
-        switch index % 5 {
+        switch index % 7 {
         case 1:
             task.options.checksum = try Checksum(parsing: "md5=d41d8cd98f00b204e9800998ecf8427e")
             task.options.size = Int64(index)
@@ -23,6 +25,10 @@ struct ClientTaskSpoolTests {
             task.mirrors = ["http://m.example/\(index)"]
             task.attributes = ["a\n": "\u{1F600}"]
         case 4: task.fileName = "n\(index)"
+        case 5:
+            task.options.checksum = try Checksum(parsing: "md5=d41d8cd98f00b204e9800998ecf8427e")
+            task.options.list = list
+        case 6: task.options.list = ListOrigin("other", signer: "me")
         default: break
         }
         return task
@@ -32,7 +38,7 @@ struct ClientTaskSpoolTests {
     func order(count: Int) throws {
         let folder = try TemporaryFolder()
         let tasks = try (0..<count).map(Self.task)
-        let spool = TaskSpool(folder: folder.path, shared: Self.shared)
+        let spool = TaskSpool(folder: folder.path, shared: Self.shared, list: Self.list)
         for task in tasks { try spool.append(task) }
         #expect(spool.count == count)
         #expect(try spool.all() == tasks)
@@ -55,7 +61,7 @@ struct ClientTaskSpoolTests {
     @Test("a part of a list is kept in a spool of its own")
     func filtered() throws {
         let folder = try TemporaryFolder()
-        let spool = TaskSpool(folder: folder.path)
+        let spool = TaskSpool(folder: folder.path, shared: Self.shared, list: Self.list)
         let tasks = try (0..<5_000).map(Self.task)
         for task in tasks { try spool.append(task) }
         let half = try spool.filtered(folder: folder.path) { $0.id.hex.utf8.last.map { $0 % 2 == 0 } ?? false }

@@ -184,6 +184,23 @@ struct RecordReadingTests {
         #expect(checked == record)
     }
 
+    @Test("the options that lists give have the bytes of the Codable form", arguments: 0..<64)
+    func listedOptions(choice: Int) throws {
+        var options = TaskOptions()
+        if choice & 1 != 0 { options.checksum = try Checksum(parsing: "md5=d41d8cd98f00b204e9800998ecf8427e") }
+        if choice & 2 != 0 { options.size = 12 }
+        if choice & 4 != 0 { options.list = ListOrigin("S\u{e9} \"q\"/x", signer: choice & 8 != 0 ? "me" : nil) }
+        if choice & 16 != 0 { options.existing = .skip }
+        if choice & 32 != 0 { options.secretOrigin = "https://h/" }
+        var task = TaskDescription(url: "http://h/a")
+        task.options = options
+        var text = JSONText()
+        try task.writeJSON(to: &text)
+        let written = text.withMemory { String(decoding: $0, as: UTF8.self) }
+        let plain = String(decoding: try StoreJSON.encode(options), as: UTF8.self)
+        #expect(written.contains("\"options\":\(plain)"), "\(written)")
+    }
+
     @Test("what is damaged at any place is never read in another way than Foundation's", arguments: records())
     func damaged(_ record: TaskRecord) throws {
         let bytes = try record.json()

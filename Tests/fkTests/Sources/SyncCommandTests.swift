@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import Testing
 
@@ -14,6 +15,10 @@ import Testing
             var hasVersions = true
             /// The folders that cannot be listed.
             var failing: Set<String> = []
+            /// True if listings have an entity tag, by which the server confirms them.
+            var hasTags = false
+            /// The listings that were confirmed.
+            var confirmed: [String] = []
         }
 
         let server: FaultServer
@@ -23,6 +28,7 @@ import Testing
             let server = try FaultServer()
             let state = Locked(State(files: files))
             (self.server, self.state) = (server, state)
+            let own = state
             server.routeOthers { request in
                 let state = state.withLock(\.self)
                 let path = String(request.path.dropFirst("/pub/".count))
@@ -43,14 +49,31 @@ import Testing
                 }
                 let text = rows.sorted { $0.key < $1.key }.map { "<a href=\"\($0.key)\">\($0.key)</a> \($0.value)\n" }
                     .joined()
-                return .ok(
-                    Array("<html><title>Index of /pub/</title><pre>\(text)</pre></html>".utf8),
-                    headers: ["Content-Type": "text/html"])
+                let body = Array("<html><title>Index of /pub/</title><pre>\(text)</pre></html>".utf8)
+                guard state.hasTags else { return .ok(body, headers: ["Content-Type": "text/html"]) }
+                let tag = "\"\(text.utf8.reduce(5_381) { $0 &* 33 &+ Int($1) })\""
+                if request["If-None-Match"] == tag {
+                    own.withLock { $0.confirmed.append(path) }
+                    return .status(304, headers: ["ETag": tag])
+                }
+                return .ok(body, headers: ["Content-Type": "text/html", "ETag": tag])
             }
         }
 
         var url: String { server.url("/pub/") }
         func change(_ body: (inout State) -> Void) { state.withLock { body(&$0) } }
+        /// The listings that were confirmed since the last call.
+        func takeConfirmed() -> [String] {
+            state.withLock { state in
+                defer { state.confirmed = [] }
+                return state.confirmed.sorted()
+            }
+        }
+        /// The methods and paths of requests for listings since there were `count`.
+        func listed(since count: Int) -> [String] {
+            server.requests.dropFirst(count).filter { $0.path.hasSuffix("/") }.map { "\($0.method) \($0.path)" }
+                .sorted()
+        }
         /// The requests for files since there were `count`.
         func asked(since count: Int) -> [String] {
             server.requests.dropFirst(count).filter { !$0.path.hasSuffix("/") }.map(\.path).sorted()
@@ -95,6 +118,53 @@ import Testing
         count = folder.server.requests.count
         try await sandbox.done("barrel", "sync", "pub")
         #expect(folder.asked(since: count) == [])
+    }
+
+    @Test("a listing that has not changed costs one 304, and is as good as a new one", arguments: [false, true])
+    func confirmed(again: Bool) async throws {
+        let folder = try Folder(Self.files)
+        folder.change { $0.hasTags = true }
+        let sandbox = try await fetched(folder)
+        let words = again ? ["get", "-r", folder.url] : ["barrel", "sync", "pub"]
+        #expect(folder.takeConfirmed() == [])
+        var count = folder.server.requests.count
+        try await sandbox.done(words)
+        #expect(folder.takeConfirmed() == ["", "s/"])
+        #expect(folder.listed(since: count) == ["GET /pub/", "GET /pub/s/"] && folder.asked(since: count) == [])
+        folder.change {
+            $0.files["n"] = "new"
+            $0.files["a"] = nil
+        }
+        count = folder.server.requests.count
+        try await sandbox.done(words)
+        #expect(folder.takeConfirmed() == ["s/"] && folder.asked(since: count) == ["/pub/n"])
+        let deleted = try await sandbox.done("barrel", "sync", "pub", "--delete", "--yes")
+        #expect(deleted.output == "deleted a\n" && folder.takeConfirmed() == ["", "s/"])
+        #expect(try tree(sandbox) == folder.state.withLock(\.files))
+    }
+
+    @Test("a remembered listing that is damaged is asked for again, and nothing counts as gone")
+    func damaged() async throws {
+        let folder = try Folder(Self.files)
+        folder.change { $0.hasTags = true }
+        let sandbox = try await fetched(folder)
+        let path = WorkPath(sandbox.workPath).listingPath("pub")
+        let bytes = try #require(FileManager.default.contents(atPath: path))
+        for place in stride(from: 0, to: bytes.count, by: max(1, bytes.count / 12)) {
+            for isCut in [false, true] {
+                var bad = isCut ? bytes.prefix(place) : bytes
+                if !isCut { bad[place] ^= 0x08 }
+                try bad.write(to: URL(fileURLWithPath: path))
+                let result = try await sandbox.done("barrel", "sync", "pub", "--delete", "--yes")
+                #expect(result.output == "" && result.errors == "pub: 0 new, 0 changed, 6 same, 0 gone\n", "\(place)")
+            }
+        }
+        // It is whole again.
+        _ = folder.takeConfirmed()
+        try await sandbox.done("barrel", "sync", "pub")
+        #expect(folder.takeConfirmed() == ["", "s/"])
+        try await sandbox.done("barrel", "delete", "pub", "--yes")
+        #expect(!FileManager.default.fileExists(atPath: path))
     }
 
     @Test("where a listing says no versions, servers are asked with conditions")

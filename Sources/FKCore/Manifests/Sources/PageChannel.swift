@@ -8,6 +8,40 @@ public struct SourcePageSender: Sendable {
     ///
     /// - Throws: `CancellationError` once nobody reads.
     public func callAsFunction(_ page: SourcePage) async throws { try await channel.send(page) }
+
+    /// Reads a list in one of the forms of `Manifest`, and hands its files over, a portion at a time.
+    ///
+    /// - Parameters:
+    ///   - version: the version of the place; nil takes that of the list.
+    ///   - unpacker: the program that has unpacked the list.
+    /// - Returns: the number of its entries, with faults and repeated ones.
+    /// - Throws: `ManifestError` for a list that cannot be read.
+    func list(
+        _ bytes: [UInt8], _ reader: ServerListReader, version: String? = nil, unpacker: Unpacker? = nil
+    ) async throws -> Int {
+        var reader = reader
+        var offset = 0
+        while let (files, form) = try reader.next(of: bytes, &offset) {
+            var page = SourcePage(files)
+            page.form = form
+            try await self(page)
+        }
+        var list = reader.list
+        let count = reader.count + list.faultCount + list.repeatedCount
+        var page = SourcePage(
+            faults: list.faults.map { error in
+                var fault = SourceFault("", error.reason, isIncomplete: false)
+                fault.error = error
+                return fault
+            }, leftOut: list.passedOver, version: version ?? list.commit)
+        page.form = list.form
+        list.faultCount -= list.faults.count
+        (list.faults, list.passedOver) = ([], [:])
+        list.unpacker = unpacker
+        page.list = list
+        try await self(page)
+        return count
+    }
 }
 
 extension SourceClient {

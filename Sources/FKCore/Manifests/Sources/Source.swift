@@ -77,6 +77,8 @@ public struct SourcePlace: Sendable, Hashable {
     /// True if the source pins each file: a file of another size than the listed one is then refused. False, the default, takes
     /// sizes as information.
     public var pinsFiles: Bool
+    /// The URL of the server that is asked first, if it gets no secrets; nil, the default, for `address`.
+    var first: String?
 
     /// Creates a place.
     public init(
@@ -107,6 +109,10 @@ public struct SourcePage: Sendable {
     package var orders: SourceOrders?
     /// Keys of a program's lines that mean nothing, each once.
     package var leftOutKeys: [String] = []
+    /// The form of the list that the files are from; nil for a source without one. Names of a list were checked, and its files need none.
+    package var form: Manifest.Form?
+    /// What a list says besides its files and faults, at the end of one answer.
+    package var list: ServerList?
 
     /// Creates a page.
     public init(
@@ -128,6 +134,8 @@ public struct SourceFault: Sendable, Hashable {
     public var reason: String
     /// True if files may be missing from the list, because a part of it could not be read. Nothing is deleted then.
     public var isIncomplete: Bool
+    /// The fault with its place in a list; nil if it is of none.
+    package var error: ManifestError?
 
     /// Creates a fault.
     public init(_ name: String, _ reason: String, isIncomplete: Bool) {

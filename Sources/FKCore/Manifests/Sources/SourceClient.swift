@@ -42,8 +42,8 @@ public struct SourceRequest: Sendable {
 
     /// True also returns the bodies of other accepted status codes, at most 64 KiB. The default is false.
     package var readsErrors = false
-    /// False asks for the head alone: the body is not fetched, and empty. The default is true.
-    package var needsBody = true
+    /// Decides by the head whether the body is fetched; it is empty otherwise. The default is always.
+    package var isWanted: @Sendable (ResponseHead) -> Bool = { _ in true }
     /// The provider of `AWSSignature` for this request, with the owner's credentials, if its URL has the origin of the place or `address`;
     /// nil, the default, leaves the signature to the owner's options.
     package var signature: (provider: String, address: String)?
@@ -63,6 +63,12 @@ public struct SourceSecret: Sendable, Hashable {
     public init(_ field: HeaderField, for origin: String) {
         self.field = field
         self.origin = origin
+    }
+
+    /// A token without line ends; nil if a header field cannot hold it.
+    static func token(_ text: String) -> String? {
+        let token = text.trimmingCharacters(in: .whitespacesAndNewlines)
+        return token.isEmpty || !token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }) ? nil : token
     }
 }
 
@@ -93,6 +99,8 @@ public struct SourceClient: Sendable {
     var connection: TaskOptions { options.connection }
     /// Sends the requests. A source uses `get`.
     let transport: any Transport
+    /// The answers of the last listing; nil for none.
+    let memory: ListingMemory?
     private let counts = Locked(Counts())
 
     private struct Counts {
@@ -102,8 +110,9 @@ public struct SourceClient: Sendable {
 
     package init(
         _ place: SourcePlace, _ choice: SourceChoice, _ options: TaskOptions, _ environment: [String: String],
-        limits: SourceLimits = SourceLimits(), over transport: any Transport
+        limits: SourceLimits = SourceLimits(), memory: ListingMemory? = nil, over transport: any Transport
     ) {
+        self.memory = memory
         self.place = place
         self.choice = choice
         self.environment = environment
@@ -134,7 +143,7 @@ public struct SourceClient: Sendable {
         let url = try URLNormalizer.normalize(request.url)
         let origin = URLOrigin(url)
         let home = place.address.flatMap { URLOrigin($0) }
-        guard Self.mayAsk(origin, from: home) else {
+        guard mayAsk(origin) else {
             throw DownloadError(
                 .redirect, "The server was not asked: it is at a loopback or private address, and the place is not.",
                 url: URLMasking.mask(url))
@@ -164,7 +173,7 @@ public struct SourceClient: Sendable {
         let own = request.headers + secrets
         // What the source says replaces what the owner says for all requests.
         document.readsErrors = request.readsErrors
-        if !request.needsBody { document.isWanted = { _ in false } }
+        document.isWanted = request.isWanted
         if let signature = request.signature, URLOrigin(signature.address) == origin {
             document.options.awsSignature = signature.provider
             document.keys = try AWSCredentials.usual(environment: environment)
@@ -175,10 +184,22 @@ public struct SourceClient: Sendable {
         document.headers.removeAll { given in own.contains { $0.name.caseInsensitiveEquals(given.name) } }
         document.headers += own
         document.secretHeaders.formUnion(secrets.map { $0.name.lowercased() })
-        let answer = try await document.fetch(over: transport)
-        let bytes = answer.bytes ?? []
-        try count(requests: 0, bytes: bytes.count)
-        return SourceAnswer(head: answer.head, bytes: bytes)
+        let isKept = request.method == "GET" && request.signature == nil
+        let known = isKept ? memory?.answer(to: request) : nil
+        let plain = document
+        if let known {
+            document.headers += ListingMemory.conditions(known.head)
+            document.statuses.insert(304)
+        }
+        var fetched = try await document.fetch(over: transport)
+        let isConfirmed = known != nil && fetched.head.status == 304 && fetched.head.url == known?.head.url
+        // A 304 of another address confirms nothing.
+        if known != nil, fetched.head.status == 304, !isConfirmed { fetched = try await plain.fetch(over: transport) }
+        var answer = SourceAnswer(head: fetched.head, bytes: fetched.bytes ?? [])
+        if isConfirmed, let known { answer = known }
+        try count(requests: 0, bytes: answer.bytes.count)
+        if isKept, isConfirmed || fetched.bytes != nil { memory?.keep(answer, to: request, isConfirmed: isConfirmed) }
+        return answer
     }
 
     /// True if everything in a folder is left out by a pattern of `choice.exclude`, so that the folder need not be listed.
@@ -198,7 +219,9 @@ public struct SourceClient: Sendable {
     ///   or with bytes that are no UTF-8.
     public static func name(of url: String, below base: String) -> String? { SourceScope(base)?.name(of: url) }
 
-    private static func mayAsk(_ target: URLOrigin?, from home: URLOrigin?) -> Bool {
+    /// False for a server at a loopback or private address, unless the place has one itself.
+    func mayAsk(_ target: URLOrigin?) -> Bool {
+        let home = (place.first ?? place.address).flatMap { URLOrigin($0) }
         guard let target, target != home, AddressClass.isPrivate(host: target.host) == true else { return true }
         return home.map { AddressClass.isPrivate(host: $0.host) == true } ?? false
     }

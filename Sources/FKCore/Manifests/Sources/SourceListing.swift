@@ -46,14 +46,17 @@ public struct SourceListing: Sendable {
 
     /// Creates a listing.
     ///
-    /// - Parameter owns: true shuts the transport down when the listing and its pages are gone.
+    /// - Parameters:
+    ///   - memory: the answers of the last listing; nil, the default, for none.
+    ///   - owns: true shuts the transport down when the listing and its pages are gone.
     package init(
         _ source: any Source, _ place: SourcePlace, _ choice: SourceChoice, _ options: TaskOptions,
-        _ environment: [String: String], over transport: any Transport, owns: Bool = false
+        _ environment: [String: String], memory: ListingMemory? = nil, over transport: any Transport,
+        owns: Bool = false
     ) {
         self.source = source
         self.place = place
-        client = SourceClient(place, choice, options, environment, over: transport)
+        client = SourceClient(place, choice, options, environment, memory: memory, over: transport)
         lifetime = TransportLifetime(owns ? transport : nil)
     }
 
@@ -92,8 +95,16 @@ struct SourceFilter {
     private let limits: SourceLimits
     private let title: String
     private var known = NameBook()
-    private var page = 0
+    /// The number of the page, from 1.
+    private var page = 1
     private var files = 0
+    private var isNew = false
+    /// The entries of the page so far.
+    private var entries = 0
+    private var emptyPages = 0
+
+    /// The largest number of pages of a list in succession without an entry.
+    private static let maxEmptyPages = 100
 
     init(_ client: SourceClient) {
         include = client.choice.include.map(HubPattern.init)
@@ -102,44 +113,72 @@ struct SourceFilter {
         title = client.place.title
     }
 
-    /// Takes the next page.
+    /// Takes the next page, or the next portion of a list.
     ///
     /// - Throws: `.protocolViolation` for a list without an end.
     mutating func take(_ page: SourcePage) throws(DownloadError) -> SourcePage {
-        self.page += 1
         guard self.page <= limits.pages else { throw endless("it has more than \(limits.pages) pages") }
         var result = page
         result.files = []
-        var isNew = page.files.isEmpty
         for file in page.files {
-            guard let name = file.name.map(ManifestName.plain) else {
-                result.faults.append(SourceFault(file.sources.first?.url ?? "", "it has no name", isIncomplete: false))
-                continue
-            }
-            if let fault = ManifestName.fault(in: file.name ?? "") {
-                isNew = true
-                result.faults.append(SourceFault(file.name ?? name, fault, isIncomplete: false))
-                continue
-            }
-            switch known.add(name, line: self.page, content: file.contentHash) {
-            case .same: continue
-            case .conflict:
-                result.faults.append(
-                    SourceFault(name, "an earlier file has this name, or is its folder", isIncomplete: false))
-                continue
-            case .new: isNew = true
-            }
-            files += 1
-            guard files <= limits.files else { throw endless("it has more than \(limits.files) files") }
-            guard HubPattern.chooses(name, include: include, exclude: exclude) else { continue }
-            var file = file
-            file.name = name
-            result.files.append(file)
+            if let file = try choose(file, page.form, &result.faults) { result.files.append(file) }
         }
-        guard isNew || !result.faults.isEmpty else {
-            throw endless("page \(self.page) names only files of earlier pages")
-        }
+        entries += page.files.count
+        if page.form == nil || page.list != nil { try end(page, result.faults.count) }
         return result
+    }
+
+    /// The file, if it is new and the patterns choose it. A file that says the same as an earlier one is that file; another one of its name
+    /// is a fault.
+    private mutating func choose(
+        _ file: Manifest.FileFacts, _ form: Manifest.Form?, _ faults: inout [SourceFault]
+    ) throws(DownloadError) -> Manifest.FileFacts? {
+        var file = file
+        let url = file.sources.first?.url ?? ""
+        if form == nil {
+            guard let name = file.name else {
+                faults.append(SourceFault(url, "it has no name", isIncomplete: false))
+                return nil
+            }
+            if let fault = ManifestName.fault(in: name) {
+                isNew = true
+                faults.append(SourceFault(name, fault, isIncomplete: false))
+                return nil
+            }
+            file.name = ManifestName.plain(name)
+        }
+        // A URL is no path with folders.
+        switch known.add(file.name ?? url.replacing("/", with: "\u{1}"), line: page, content: file.contentHash) {
+        case .same: return nil
+        case .conflict:
+            let reason = "an earlier file has this name, or is its folder"
+            var fault = SourceFault(file.name ?? url, reason, isIncomplete: false)
+            if let form { fault.error = ManifestError(form: form, line: file.line, "'\(fault.name)': \(reason)") }
+            faults.append(fault)
+            return nil
+        case .new: isNew = true
+        }
+        files += 1
+        guard files <= limits.files else { throw endless("it has more than \(limits.files) files") }
+        let name = file.name ?? FileNameRules.name(url: url, head: nil)
+        return HubPattern.chooses(name, include: include, exclude: exclude) ? file : nil
+    }
+
+    /// Ends a page. One that has only files of earlier pages is the first of many.
+    private mutating func end(_ page: SourcePage, _ faults: Int) throws(DownloadError) {
+        let isFine: Bool
+        if let list = page.list {
+            let others = page.faults.count + list.faultCount
+            let isEmpty = entries + others + list.repeatedCount == 0
+            emptyPages = isEmpty ? emptyPages + 1 : 0
+            guard emptyPages <= Self.maxEmptyPages else { throw endless("its pages have no files any more") }
+            isFine = isEmpty || self.page == 1 && others > 0
+        } else {
+            isFine = entries == 0 || faults > 0
+        }
+        guard isNew || isFine else { throw endless("page \(self.page) names only files of earlier pages") }
+        (isNew, entries) = (false, 0)
+        self.page += 1
     }
 
     private func endless(_ reason: String) -> DownloadError {

@@ -26,6 +26,9 @@ public struct SourceReference: Sendable, Hashable, CustomStringConvertible {
     /// The text behind `//`, or behind the colon without it: `bucket/prefix`.
     public var path: String { rest.hasPrefix("//") ? String(rest.dropFirst(2)) : rest }
 
+    /// True for a name that stands for one version of several files. Another version of them has other addresses.
+    package var isPublication: Bool { ["hf", "doi", "zenodo"].contains(scheme) }
+
     /// The last part of the path that is not empty; the scheme if there is none.
     public var lastPart: String {
         path.split(separator: "/").last.map { String($0) } ?? scheme

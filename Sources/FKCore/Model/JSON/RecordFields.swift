@@ -28,10 +28,16 @@ protocol FieldVisitor: ~Copyable {
     ///
     /// - Parameter isRequired: true if `{}` stands for nil, false if the member is left out then.
     mutating func rare<Value: Codable>(_ name: StaticString, _ value: inout Value?, isRequired: Bool) throws
+    /// Visits the options of a task; `{}` stands for nil. The default implementation takes them as any rare member.
+    mutating func options(_ name: StaticString, _ value: inout TaskOptions?) throws
 }
 
 extension FieldVisitor where Self: ~Copyable {
     mutating func place(_ name: StaticString, _ value: inout String?) throws { try field(name, &value) }
+
+    mutating func options(_ name: StaticString, _ value: inout TaskOptions?) throws {
+        try rare(name, &value, isRequired: true)
+    }
 
     mutating func rare<Value: Codable>(_ name: StaticString, _ value: inout Value?) throws {
         try rare(name, &value, isRequired: false)
@@ -68,6 +74,44 @@ extension JSONText: FieldVisitor {
             key(name)
             raw("{}")
         }
+    }
+
+    mutating func options(_ name: StaticString, _ value: inout TaskOptions?) throws {
+        guard let options = value, options.areListed else { return try rare(name, &value, isRequired: true) }
+        key(name)
+        options.writeListed(to: &self)
+    }
+}
+
+extension TaskOptions {
+    /// True if only those are set that nearly every task of a list has.
+    fileprivate var areListed: Bool {
+        var rest = self
+        (rest.checksum, rest.existing, rest.list, rest.secretOrigin, rest.size) = (nil, nil, nil, nil, nil)
+        return rest == TaskOptions()
+    }
+
+    /// Writes these options with the members of `Codable`, in its order.
+    fileprivate func writeListed(to text: inout JSONText) {
+        text.beginObject()
+        if let checksum {
+            text.key("checksum")
+            text.beginObject()
+            text.member("algorithm", checksum.algorithm.rawValue)
+            text.member("hex", checksum.hex)
+            text.endObject()
+        }
+        if let existing { text.member("existing", existing.rawValue) }
+        if let list {
+            text.key("list")
+            text.beginObject()
+            text.member("name", list.name)
+            if let signer = list.signer { text.member("signer", signer) }
+            text.endObject()
+        }
+        if let secretOrigin { text.member("secretOrigin", secretOrigin) }
+        if let size { text.member("size", size) }
+        text.endObject()
     }
 }
 

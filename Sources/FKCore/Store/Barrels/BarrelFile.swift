@@ -265,6 +265,7 @@ package enum BarrelFile {
     @discardableResult
     package static func delete(_ name: String, in workPath: WorkPath) throws -> Bool {
         unlink(workPath.donePath(name))
+        unlink(workPath.listingPath(name))
         return try FileIO.remove(workPath.barrelPath(name))
     }
 

@@ -309,7 +309,7 @@ package struct AWSCredentialFinder: Sendable {
                 request.method = "PUT"
                 request.headers = [HeaderField("X-aws-ec2-metadata-token-ttl-seconds", "21600")]
             }, as: UTF8.self)
-        guard let token = HubToken.clean(token) else {
+        guard let token = SourceSecret.token(token) else {
             throw DownloadError(.protocolViolation, "The metadata service of the instance sent no token.")
         }
         func get(_ path: String) async throws(DownloadError) -> [UInt8] {
@@ -330,7 +330,7 @@ package struct AWSCredentialFinder: Sendable {
 
     private static func text(ofFile path: String, _ name: String) throws(DownloadError) -> String {
         let bytes = try SmallFile.read(path, limit: 64 << 10, named: name)
-        guard let text = HubToken.clean(String(decoding: bytes, as: UTF8.self)) else {
+        guard let text = SourceSecret.token(String(decoding: bytes, as: UTF8.self)) else {
             throw DownloadError(.invalidArgument, "The \(name) \(Escaping.visible(path)) has no token.")
         }
         return text

@@ -169,7 +169,7 @@ struct BucketAccess {
         let answer = try await ask { [bucket] in
             $0.object(bucket.key, versionID: bucket.versionID)
         } _: {
-            $0.needsBody = false
+            $0.isWanted = { _ in false }
         }
         var object = BucketPage.Object(key: bucket.key)
         let tag = answer.head.first("ETag")
@@ -267,7 +267,7 @@ enum BucketToken {
     static func field(_ store: BucketPlace.Store, _ environment: [String: String]) -> HeaderField? {
         guard store == .gs else { return nil }
         let names = ["GOOGLE_OAUTH_ACCESS_TOKEN", "CLOUDSDK_AUTH_ACCESS_TOKEN"]
-        let token = names.lazy.compactMap { environment[$0].flatMap(HubToken.clean) }.first
+        let token = names.lazy.compactMap { environment[$0].flatMap(SourceSecret.token) }.first
         return token.map { HeaderField("Authorization", "Bearer \($0)") }
     }
 
@@ -284,7 +284,7 @@ enum BucketToken {
 
     /// The query of the shared access signature; nil without one.
     static func signature(_ environment: [String: String]) -> String? {
-        guard let text = environment["AZURE_STORAGE_SAS_TOKEN"].flatMap(HubToken.clean) else { return nil }
+        guard let text = environment["AZURE_STORAGE_SAS_TOKEN"].flatMap(SourceSecret.token) else { return nil }
         let query = text.hasPrefix("?") ? String(text.dropFirst()) : text
         return query.isEmpty || query.contains("#") ? nil : query
     }

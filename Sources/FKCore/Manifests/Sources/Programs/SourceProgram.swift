@@ -125,12 +125,8 @@ package struct SourceProgramList: Sendable {
     /// Adds a program, or lets the same one run that came with a copy of the work path.
     ///
     /// - Returns: false if it is there already, with the same settings, and may run.
-    /// - Throws: `.invalidArgument` if the scheme has another program, or one of the library, or if there are too many.
-    package mutating func add(_ program: SourceProgram) throws(DownloadError) -> Bool {
-        guard SourceRegistry().isFree(program.scheme) else {
-            throw DownloadError(
-                .invalidArgument, "The scheme '\(program.scheme)' has a source already. Choose another one.")
-        }
+    /// - Throws: `.invalidArgument` if the scheme has another program, or if there are too many.
+    mutating func append(_ program: SourceProgram) throws(DownloadError) -> Bool {
         if let other = self[program.scheme] {
             guard other == program else {
                 throw DownloadError(

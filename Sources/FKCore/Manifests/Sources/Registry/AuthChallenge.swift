@@ -133,7 +133,7 @@ struct RegistryToken: Sendable, Hashable {
     init(_ bytes: [UInt8]) throws(AnswerFault) {
         var reader = JSONReader(bytes)
         let object = try? reader.value().object
-        guard let text = (object?["token"] ?? object?["access_token"])?.string.flatMap(HubToken.clean),
+        guard let text = (object?["token"] ?? object?["access_token"])?.string.flatMap(SourceSecret.token),
             text.utf8.count <= 64 << 10
         else { throw AnswerFault("the server of the registry's tokens sent no token") }
         self.text = text

@@ -62,7 +62,7 @@ struct ReleaseServer: Sendable {
 
     init(_ environment: [String: String]) throws(DownloadError) {
         api = try SourceEndpoint.url("GITHUB_API_URL", "https://api.github.com", in: environment)
-        token = ["GH_TOKEN", "GITHUB_TOKEN"].lazy.compactMap { environment[$0].flatMap(HubToken.clean) }.first
+        token = ["GH_TOKEN", "GITHUB_TOKEN"].lazy.compactMap { environment[$0].flatMap(SourceSecret.token) }.first
     }
 
     /// The release that a reference names.

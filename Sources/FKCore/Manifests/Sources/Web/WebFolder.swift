@@ -12,11 +12,19 @@ import FKTransport
 ///
 /// Of a listing in HTML only names count. The text beside a link is the version of the file (`Manifest.FileFacts.version`), because times
 /// and sizes in words are no facts.
-struct WebFolder: Source {
-    var schemes: [String] { ["http", "https"] }
-    var form: String { "https://HOST/FOLDER/" }
+package struct WebFolder: Source {
+    /// Creates the source.
+    package init() {}
 
-    func place(of reference: SourceReference, in environment: [String: String]) throws(DownloadError) -> SourcePlace {
+    /// `http` and `https`
+    package var schemes: [String] { ["http", "https"] }
+    /// `https://HOST/FOLDER/`
+    package var form: String { "https://HOST/FOLDER/" }
+
+    /// The folder of a URL.
+    package func place(
+        of reference: SourceReference, in environment: [String: String]
+    ) throws(DownloadError) -> SourcePlace {
         var url = try URLNormalizer.normalize(reference.description)
         let parts = URLParts(url)
         guard parts.query == nil else { throw reference.fault("a folder's URL has no query", form) }
@@ -28,7 +36,8 @@ struct WebFolder: Source {
         return SourcePlace(reference, title: url, folderName: scope.lastPart ?? scope.host, address: url)
     }
 
-    func pages(of place: SourcePlace, _ client: SourceClient) -> AsyncThrowingStream<SourcePage, any Error> {
+    /// The files of the folder and its subfolders.
+    package func pages(of place: SourcePlace, _ client: SourceClient) -> AsyncThrowingStream<SourcePage, any Error> {
         client.pages { send in
             var walk = try await FolderWalk(place, client)
             defer { walk.stop() }
@@ -178,9 +187,9 @@ struct FolderLister: Sendable {
         options.method = "OPTIONS"
         options.statuses = Set(200...599).subtracting([401, 407, 429, 500, 502, 503, 504])
         options.isTriedOnce = true
-        // Whatever goes wrong here shows again with the listing.
-        if let answer = try? await client.get(options), answer.head.status < 300, answer.head.hasDAV,
-            let found = try await dav(answer.head.url, place, client)
+        // A folder whose listing is remembered has no WebDAV. Whatever goes wrong here shows again with the listing.
+        if client.memory?.knows(listing(url)) != true, let answer = try? await client.get(options),
+            answer.head.status < 300, answer.head.hasDAV, let found = try await dav(answer.head.url, place, client)
         {
             return found
         }
@@ -229,8 +238,14 @@ struct FolderLister: Sendable {
         }
     }
 
+    private static func listing(_ url: String) -> SourceRequest {
+        var request = SourceRequest(url)
+        request.headers = [HeaderField("Accept", accept)]
+        return request
+    }
+
     private static func get(_ url: String, _ client: SourceClient) async throws(DownloadError) -> SourceAnswer {
-        do throws(DownloadError) { return try await client.get(url, accept: accept) } catch {
+        do throws(DownloadError) { return try await client.get(listing(url)) } catch {
             guard error.status == 404 || error.status == 410 else { throw error }
             var error = error
             error.message = "The server answered \(error.status ?? 404): it has no such folder."

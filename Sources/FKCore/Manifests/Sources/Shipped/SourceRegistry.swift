@@ -8,7 +8,9 @@ import Foundation
 /// The sources by their schemes.
 public final class SourceRegistry: Sendable {
     /// The sources that this library has. Each new one is added here.
-    static let shipped: [any Source] = [WebFolder(), Buckets(), Registries(), Releases(), ENA(), InternetArchive()]
+    static let shipped: [any Source] = [
+        WebFolder(), Buckets(), Registries(), Releases(), ENA(), InternetArchive(), Hubs(), Records(),
+    ]
 
     private let sources: Locked<[String: any Source]>
 
@@ -21,7 +23,7 @@ public final class SourceRegistry: Sendable {
 
     /// True if no source of the library, and no other name of the library, has the scheme.
     func isFree(_ scheme: String) -> Bool {
-        self[scheme] == nil && !["hf", "doi", "zenodo", "file", "ftp"].contains(scheme)
+        self[scheme] == nil && !["file", "ftp"].contains(scheme)
     }
 
     /// Registers the programs of a work path.
@@ -69,6 +71,32 @@ public final class SourceRegistry: Sendable {
                 "There is no source for '\(reference.scheme):'. The schemes are \(schemes.joined(separator: ", ")).")
         }
         return (source, try source.place(of: reference, in: environment))
+    }
+}
+
+extension ListedPlace {
+    /// The place that a text names; nil for a text without a scheme.
+    ///
+    /// - Throws: same as `SourceRegistry.find`.
+    package init?(
+        _ text: String, in registry: SourceRegistry, _ environment: [String: String]
+    ) throws(DownloadError) {
+        guard let (source, place) = try registry.find(text, in: environment) else { return nil }
+        self.init(source, place, environment)
+    }
+}
+
+extension SourceProgramList {
+    /// Adds a program, or lets the same one run that came with a copy of the work path.
+    ///
+    /// - Returns: false if it is there already, with the same settings, and may run.
+    /// - Throws: `.invalidArgument` if the scheme has another program, or one of the library, or if there are too many.
+    package mutating func add(_ program: SourceProgram) throws(DownloadError) -> Bool {
+        guard SourceRegistry().isFree(program.scheme) else {
+            throw DownloadError(
+                .invalidArgument, "The scheme '\(program.scheme)' has a source already. Choose another one.")
+        }
+        return try append(program)
     }
 }
 

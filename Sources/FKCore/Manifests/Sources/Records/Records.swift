@@ -15,7 +15,7 @@ import Foundation
 ///
 /// Other hosts than the user's are asked only if an answer names them: at most 20 documents that pages link to, and no loopback or
 /// private address unless the user's own URL has one.
-package struct RecordSource: NamedSource {
+package struct Records: Source {
     /// The servers that names lead to.
     package struct Servers: Sendable {
         /// The resolver of DOIs.
@@ -36,7 +36,7 @@ package struct RecordSource: NamedSource {
             doi = server("FK_DOI_ENDPOINT", doi)
             zenodo = server("FK_ZENODO_ENDPOINT", zenodo)
             dataCite = server("FK_DATACITE_ENDPOINT", dataCite)
-            zenodoToken = environment["ZENODO_TOKEN"].flatMap(HubToken.clean)
+            zenodoToken = environment["ZENODO_TOKEN"].flatMap(SourceSecret.token)
         }
     }
 
@@ -44,115 +44,105 @@ package struct RecordSource: NamedSource {
         case doi(String)
         case zenodo(String)
         case url(String)
+
+        /// Reads a name.
+        ///
+        /// - Throws: `.invalidArgument` for a malformed one.
+        init(_ reference: SourceReference, _ servers: Servers) throws(DownloadError) {
+            let rest = reference.rest
+            switch reference.scheme {
+            case "doi" where Self.isDOI(rest): self = .doi(rest)
+            case "zenodo" where rest.utf8.allSatisfy(\.isASCIIDigit): self = .zenodo(rest)
+            case "https", "http":
+                let text = reference.description
+                if let fault = InputURL.fault(in: text) { throw DownloadError(.invalidArgument, "\(fault).") }
+                let url = try URLNormalizer.normalize(text)
+                let path = ["https://doi.org/", "https://dx.doi.org/", "\(servers.doi)/"].first { url.hasPrefix($0) }
+                let doi = path.flatMap { PercentCoding.decodedString(Array(url.dropFirst($0.count).utf8)[...]) }
+                self = if let doi, Self.isDOI(doi) { .doi(doi) } else { .url(url) }
+            default:
+                throw DownloadError(
+                    .invalidArgument,
+                    "'\(Escaping.visible(reference.description))' is no record: write doi:10.X/Y, zenodo:NUMBER or its URL."
+                )
+            }
+        }
+
+        private static func isDOI(_ text: String) -> Bool {
+            guard let slash = text.firstIndex(of: "/"), text.hasPrefix("10.") else { return false }
+            return text.index(after: slash) != text.endIndex && text.utf8.count <= 2_048
+                && text.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7f }
+        }
     }
 
-    /// As given: it is the origin of the barrel.
-    package let title: String
-    private let name: Name
-    private let servers: Servers
     /// The form of the list at a URL; nil recognises it.
-    package var form: Manifest.Form?
+    package var listForm: Manifest.Form?
     /// The settings for reading it. Without a base, relative URLs are below the folder of the list's own.
     package var reading = Manifest.Reading()
 
-    /// True for a text that names a record, or looks like it.
-    package static func isOne(_ text: String) -> Bool {
-        ["doi:", "zenodo:", "https://", "http://"].contains { text.lowercased().hasPrefix($0) }
-    }
+    /// Creates the source.
+    package init() {}
 
-    /// Reads a name.
-    ///
-    /// - Throws: `.invalidArgument` for a malformed one.
-    package init(_ text: String, _ servers: Servers) throws(DownloadError) {
-        self.servers = servers
-        let rest = String(text[(text.firstIndex(of: ":").map(text.index(after:)) ?? text.startIndex)...])
-        switch text.prefix(while: { $0 != ":" }).lowercased() {
-        case "doi" where Self.isDOI(rest):
-            name = .doi(rest)
-            title = "doi:\(rest)"
-        case "zenodo" where !rest.isEmpty && rest.utf8.allSatisfy(\.isASCIIDigit):
-            name = .zenodo(rest)
-            title = "zenodo:\(rest)"
-        case "https", "http":
-            if let fault = InputURL.fault(in: text) { throw DownloadError(.invalidArgument, "\(fault).") }
-            let url = try URLNormalizer.normalize(text)
-            let path = ["https://doi.org/", "https://dx.doi.org/", "\(servers.doi)/"].first { url.hasPrefix($0) }
-            let doi = path.flatMap { PercentCoding.decodedString(Array(url.dropFirst($0.count).utf8)[...]) }
-            name = if let doi, Self.isDOI(doi) { .doi(doi) } else { .url(url) }
-            title = url
-        default:
-            throw DownloadError(
-                .invalidArgument,
-                "'\(Escaping.visible(text))' is no record: write doi:10.X/Y, zenodo:NUMBER or its URL.")
+    /// `doi` and `zenodo`. The URL of a record is one of a folder too, so it is no scheme of this source: a command decides.
+    package var schemes: [String] { ["doi", "zenodo"] }
+    /// `doi:10.X/Y` or `zenodo:NUMBER`
+    package var form: String { "doi:10.X/Y or zenodo:NUMBER" }
+
+    /// Reads a name, or the URL of a record. A DOI leads to any server, so none gets the owner's secrets.
+    package func place(
+        of reference: SourceReference, in environment: [String: String]
+    ) throws(DownloadError) -> SourcePlace {
+        let servers = Servers(environment)
+        let name = try Name(reference, servers)
+        let (text, address): (String, String?) =
+            switch name {
+            case .doi(let text): (text, nil)
+            case .zenodo(let id): (id, servers.zenodo)
+            case .url(let url): (url, url)
+            }
+        let last = text.prefix { $0 != "?" && $0 != "#" }.split(separator: "/").last.map {
+            PercentCoding.decodedString(Array($0.utf8)[...]) ?? String($0)
         }
+        var title = reference.description
+        if reference.scheme.hasPrefix("http") { title = try URLNormalizer.normalize(title) }
+        var place = SourcePlace(
+            reference, title: title, folderName: last ?? reference.scheme, address: address, pinsFiles: true)
+        if address == nil { place.first = servers.doi }
+        return place
     }
 
-    /// A DOI leads to any server.
-    package var secretOrigin: String {
-        switch name {
-        case .doi: ""
-        case .zenodo: servers.zenodo
-        case .url(let url): url
-        }
-    }
-
-    package var folderName: String? {
-        switch name {
-        case .doi(let text), .zenodo(let text), .url(let text):
-            let path = text.prefix { $0 != "?" && $0 != "#" }
-            return path.split(separator: "/").last.map {
-                PercentCoding.decodedString(Array($0.utf8)[...]) ?? String($0)
+    /// The files of a record, of the version that it has now.
+    package func pages(
+        of place: SourcePlace, _ client: SourceClient
+    ) -> AsyncThrowingStream<SourcePage, any Error> {
+        client.pages { send in
+            var search = search(client, latest: false)
+            let found = try await find(place, by: &search)
+            do { try await search.read(found, send) } catch let error as ManifestError {
+                throw DownloadError(.protocolViolation, "The list cannot be read. \(error)", url: place.title)
             }
         }
     }
 
-    private static func isDOI(_ text: String) -> Bool {
-        guard let slash = text.firstIndex(of: "/"), text.hasPrefix("10.") else { return false }
-        return text.index(after: slash) != text.endIndex && text.utf8.count <= 2_048
-            && text.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7f }
-    }
-
-    package func files(
-        include: [String], exclude: [String], _ options: TaskOptions, over transport: any Transport,
-        _ take: ([Manifest.FileFacts], Manifest.Form) throws -> Void
-    ) async throws -> ServerList {
-        var search = search(options, latest: false, over: transport)
-        let found = try await find(by: &search)
-        var pages = SourcePages(ServerList(found.form), include: include, exclude: exclude)
-        do { try await search.read(found.content, title, into: &pages, take) } catch let error as ManifestError {
-            throw DownloadError(.protocolViolation, "The list cannot be read. \(error)", url: title)
-        }
-        var list = pages.list
-        list.origin = title
-        list.commit = found.version
-        list.unpacker = found.unpacker
-        return list
-    }
-
-    package func version(
-        _ options: TaskOptions, over transport: any Transport
-    ) async throws(DownloadError) -> String? {
-        var search = search(options, latest: true, over: transport)
-        return try await find(by: &search).version
+    /// The latest version of a record; for a list without versions, a digest of its entries.
+    package func version(of place: SourcePlace, _ client: SourceClient) async throws(DownloadError) -> String? {
+        var search = search(client, latest: true)
+        return try await find(place, by: &search).version
     }
 
     // MARK: The search
 
-    private func search(_ options: TaskOptions, latest: Bool, over transport: any Transport) -> RecordSearch {
-        let first =
-            switch name {
-            case .doi: servers.doi
-            case .zenodo: servers.zenodo
-            case .url(let url): url
-            }
-        return RecordSearch(
-            transport: transport, servers: servers, options: options, origin: URLOrigin(secretOrigin),
-            latest: latest, first: first, form: form, given: reading)
+    private func search(_ client: SourceClient, latest: Bool) -> RecordSearch {
+        RecordSearch(
+            client: client, servers: Servers(client.environment), latest: latest, form: listForm, given: reading)
     }
 
-    private func find(by search: inout RecordSearch) async throws(DownloadError) -> RecordSearch.Found {
+    private func find(
+        _ place: SourcePlace, by search: inout RecordSearch
+    ) async throws(DownloadError) -> RecordSearch.Found {
+        let servers = search.servers
         let found: RecordSearch.Found?
-        switch name {
+        switch try Name(place.reference, servers) {
         case .zenodo(let id): found = try await search.invenio("\(servers.zenodo)/records/\(id)")
         case .url(let url): found = try await search.record(at: url)
         case .doi(let doi):
@@ -168,7 +158,8 @@ package struct RecordSource: NamedSource {
         if let found { return found }
         throw DownloadError(
             .notFound,
-            "\(title): no server lists its files. Asked: \(search.asked.joined(separator: ", "))." + search.advice)
+            "\(place.title): no server lists its files. Asked: \(search.asked.joined(separator: ", "))." + search.advice
+        )
     }
 }
 
@@ -193,15 +184,10 @@ private struct RecordSearch {
         case pages(first: [UInt8], ServerListReader, address: String)
     }
 
-    let transport: any Transport
-    let servers: RecordSource.Servers
-    let options: TaskOptions
-    /// The origin that the secrets of the options were given for; nil for none.
-    let origin: URLOrigin?
+    let client: SourceClient
+    let servers: Records.Servers
     /// True asks for the latest version of a record, not the one that is named.
     let latest: Bool
-    /// The URL that the user names.
-    let first: String
     /// The form that the user names, and the settings for reading.
     let form: Manifest.Form?
     let given: Manifest.Reading
@@ -213,21 +199,19 @@ private struct RecordSearch {
     private var isRefused = false
 
     init(
-        transport: any Transport, servers: RecordSource.Servers, options: TaskOptions, origin: URLOrigin?, latest: Bool,
-        first: String, form: Manifest.Form?, given: Manifest.Reading
+        client: SourceClient, servers: Records.Servers, latest: Bool, form: Manifest.Form?, given: Manifest.Reading
     ) {
+        self.client = client
+        self.servers = servers
+        self.latest = latest
         self.form = form
         self.given = given
-        self.transport = transport
-        self.servers = servers
-        self.options = options
-        self.origin = origin
-        self.latest = latest
-        self.first = first
     }
 
     /// The most documents that are asked for because pages link to them.
     static let maxLinks = 20
+    /// The maximum size of an unpacked list.
+    private static let maxUnpacked = 1 << 30
     /// The files on a page of a list.
     private static let pageSize = 1_000
     /// The status codes that mean that a server has no list: it is looked for elsewhere.
@@ -240,7 +224,7 @@ private struct RecordSearch {
             ? " The files may need a login: for Zenodo, set ZENODO_TOKEN to a token that has access." : ""
     }
 
-    /// The list at a URL, in the order of `RecordSource`.
+    /// The list at a URL, in the order of `Records`.
     mutating func record(at url: String) async throws(DownloadError) -> Found? {
         if let found = try await known(url) { return found }
         guard let page = try await get(url, accept: "text/html, */*;q=0.5") else { return nil }
@@ -317,18 +301,21 @@ private struct RecordSearch {
 
     // MARK: The files
 
-    /// Reads the files of a list, a page at a time.
+    /// Hands the files of a list over, a page at a time.
     ///
-    /// - Throws: `ManifestError` if a page cannot be read; `DownloadError`; the errors of `take`.
+    /// - Throws: `ManifestError` if a page cannot be read; `DownloadError`.
     mutating func read(
-        _ content: Content, _ title: String, into pages: inout SourcePages,
-        _ take: ([Manifest.FileFacts], Manifest.Form) throws -> Void
+        _ found: Found, _ send: SourcePageSender
     ) async throws {
-        switch content {
-        case .urls(let urls): try pages.add(urls.map { .init(sources: [.init($0)]) }, .record, take)
-        case .document(let bytes, let reader): _ = try pages.add(bytes, reader, from: title, take)
+        switch found.content {
+        case .urls(let urls):
+            var page = SourcePage(urls.map { .init(sources: [.init($0)]) }, version: found.version)
+            (page.form, page.list) = (.record, ServerList(.record))
+            try await send(page)
+        case .document(let bytes, let reader):
+            _ = try await send.list(bytes, reader, version: found.version, unpacker: found.unpacker)
         case .pages(let first, let reader, let address):
-            var count = try pages.add(first, reader, from: title, take)
+            var count = try await send.list(first, reader, version: found.version)
             var offset = 0
             while count >= Self.pageSize {
                 offset += Self.pageSize
@@ -338,7 +325,8 @@ private struct RecordSearch {
                         "The list of files breaks off after \(offset) files: the server does not send the next page.",
                         url: URLMasking.mask(address + "\(offset)"))
                 }
-                count = try pages.add(bytes, ServerListReader(.record, reading(page.head)), from: title, take)
+                let reader = ServerListReader(.record, reading(page.head))
+                count = try await send.list(bytes, reader, version: found.version)
             }
         }
     }
@@ -396,7 +384,7 @@ private struct RecordSearch {
         var name = FileNameRules.name(url: head.url, head: nil)
         let unpacker = Unpacker(packed)
         if let unpacker {
-            do { bytes = try unpacker.unpacked(packed, limit: SourcePages.maxBytes) } catch {
+            do { bytes = try unpacker.unpacked(packed, limit: Self.maxUnpacked) } catch {
                 noteReason((error as? Unpacker.Fault)?.reason ?? "\(error)")
                 return nil
             }
@@ -457,28 +445,25 @@ private struct RecordSearch {
     }
 
     /// The answer to a request; nil if the server has none. A web page has no bytes.
-    private mutating func get(_ url: String, accept: String) async throws(DownloadError) -> DocumentRequest.Answer? {
-        var request = DocumentRequest(url: try URLNormalizer.normalize(url), options: options)
+    private mutating func get(
+        _ url: String, accept: String
+    ) async throws(DownloadError) -> (head: ResponseHead, bytes: [UInt8]?)? {
+        var request = SourceRequest(try URLNormalizer.normalize(url))
         asked.append(URLMasking.mask(url))
-        guard mayAsk(request.url) else {
+        guard client.mayAsk(URLOrigin(request.url)) else {
             noteReason("not asked: it is at a loopback or private address")
             return nil
         }
-        request.allowsPrivateRedirect = false
         request.headers = [HeaderField("Accept", accept)]
-        request.origin = origin
-        if let token = servers.zenodoToken, URLOrigin(request.url) == URLOrigin(servers.zenodo) {
-            request.headers.append(HeaderField("Authorization", "Bearer \(token)"))
-            request.secretHeaders = ["authorization"]
+        if let token = servers.zenodoToken {
+            request.secrets = [SourceSecret(HeaderField("Authorization", "Bearer \(token)"), for: servers.zenodo)]
         }
-        request.isWanted = { head in
-            let type = head["Content-Type"]?.prefix { $0 != ";" }.lowercased() ?? ""
-            return type != "text/html" && type != "application/xhtml+xml"
-        }
+        request.isWanted = { !Self.isPage($0) }
         do {
-            let answer = try await request.fetch(over: transport)
-            if answer.bytes == nil { noteReason("a web page") }
-            return answer
+            let answer = try await client.get(request)
+            guard Self.isPage(answer.head) else { return (answer.head, answer.bytes) }
+            noteReason("a web page")
+            return (answer.head, nil)
         } catch {
             guard let status = error.status, Self.absent.contains(status) else { throw error }
             if status == 401 || status == 403 { isRefused = true }
@@ -487,10 +472,9 @@ private struct RecordSearch {
         }
     }
 
-    /// False for a loopback or private address, unless the user's own URL is at one.
-    private func mayAsk(_ url: String) -> Bool {
-        guard let host = URLOrigin(url)?.host, AddressClass.isPrivate(host: host) == true else { return true }
-        return URLOrigin(first).map { AddressClass.isPrivate(host: $0.host) == true || $0.host == host } ?? false
+    private static func isPage(_ head: ResponseHead) -> Bool {
+        let type = head["Content-Type"]?.prefix { $0 != ";" }.lowercased() ?? ""
+        return type == "text/html" || type == "application/xhtml+xml"
     }
 }
 

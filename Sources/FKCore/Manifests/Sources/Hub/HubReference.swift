@@ -7,9 +7,6 @@ public struct HubReference: Sendable, Hashable, CustomStringConvertible {
     /// A branch, tag or commit. The default is `main`.
     public let revision: String
 
-    /// True if the text begins like a reference to a hub.
-    package static func isOne(_ text: String) -> Bool { text.hasPrefix("hf:") }
-
     /// Parses `hf:[datasets/]OWNER/REPO[@REV]`.
     ///
     /// - Throws: `.invalidArgument` for any other text.
@@ -18,7 +15,7 @@ public struct HubReference: Sendable, Hashable, CustomStringConvertible {
         let path = parts.first.map(String.init) ?? ""
         var names = path.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
         if names.count == 3, names[0] == "datasets" || names[0] == "models" { names.removeFirst() }
-        guard Self.isOne(text), names.count == 2, names.allSatisfy(Self.isName) else {
+        guard text.hasPrefix("hf:"), names.count == 2, names.allSatisfy(Self.isName) else {
             throw DownloadError(
                 .invalidArgument,
                 "'\(Escaping.visible(text))' is no repository of a hub: write hf:OWNER/REPO, hf:OWNER/REPO@REVISION or "
@@ -36,7 +33,9 @@ public struct HubReference: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// The form that `init(parsing:)` reads.
-    public var description: String { "hf:\(repository)@\(revision)" }
+    public var description: String { "hf:\(rest)" }
+    /// The text behind the scheme.
+    var rest: String { "\(repository)@\(revision)" }
 
     /// The path of its API: `api/models/OWNER/REPO`.
     var apiPath: String { "api/" + (repository.hasPrefix("datasets/") ? "" : "models/") + repository }

@@ -5,7 +5,7 @@ import FKMiddleware
 package enum SourceMiddlewares {
     /// Registers those that the environment has something for.
     package static func register(in chains: MiddlewareChains, _ environment: [String: String]) {
-        for token in HubTokenMiddleware.all(environment) { chains.register(request: token, for: token.scope) }
+        for token in TokenMiddleware.all(environment) { chains.register(request: token, for: token.scope) }
         if let release = ReleaseMiddleware(environment) { chains.register(request: release, for: release.scope) }
         let registry = RegistryMiddleware(environment)
         chains.register(request: registry, for: registry.scope)
@@ -13,5 +13,16 @@ package enum SourceMiddlewares {
             chains.register(request: AWSCredentialMiddleware(environment), for: .matching(\.isSigned))
         }
         for bucket in BucketMiddleware.all(environment) { chains.register(request: bucket, for: bucket.scope) }
+    }
+}
+
+extension TokenMiddleware {
+    /// The middlewares for the tokens of an environment.
+    package static func all(_ environment: [String: String]) -> [TokenMiddleware] {
+        let servers = Records.Servers(environment)
+        return [
+            Self("hub-token", HubToken.find(in: environment), HubToken.endpoint(in: environment)),
+            Self("zenodo-token", servers.zenodoToken, servers.zenodo),
+        ].compactMap(\.self)
     }
 }
