@@ -13,6 +13,14 @@ protocol RecordObject: RecordValue {
     mutating func visitFields<Visitor: FieldVisitor & ~Copyable>(_ visitor: inout Visitor) throws
 }
 
+/// A rare member of a record, most values of which are written without Foundation's encoder.
+protocol UsualValue: Codable {
+    /// True for a value that `writeUsual` can write.
+    var isUsual: Bool { get }
+    /// Writes the value with the members of `Codable`, in its order.
+    func writeUsual(to text: inout JSONText)
+}
+
 /// An operation on every member of a structure.
 protocol FieldVisitor: ~Copyable {
     /// True if the visitor replaces the members.
@@ -28,14 +36,15 @@ protocol FieldVisitor: ~Copyable {
     ///
     /// - Parameter isRequired: true if `{}` stands for nil, false if the member is left out then.
     mutating func rare<Value: Codable>(_ name: StaticString, _ value: inout Value?, isRequired: Bool) throws
-    /// Visits the options of a task; `{}` stands for nil. The default implementation takes them as any rare member.
-    mutating func options(_ name: StaticString, _ value: inout TaskOptions?) throws
+    /// Visits a member whose usual values have a form without an encoder; `{}` stands for nil. The default implementation takes it as
+    /// any rare member.
+    mutating func usual<Value: UsualValue>(_ name: StaticString, _ value: inout Value?) throws
 }
 
 extension FieldVisitor where Self: ~Copyable {
     mutating func place(_ name: StaticString, _ value: inout String?) throws { try field(name, &value) }
 
-    mutating func options(_ name: StaticString, _ value: inout TaskOptions?) throws {
+    mutating func usual<Value: UsualValue>(_ name: StaticString, _ value: inout Value?) throws {
         try rare(name, &value, isRequired: true)
     }
 
@@ -76,42 +85,10 @@ extension JSONText: FieldVisitor {
         }
     }
 
-    mutating func options(_ name: StaticString, _ value: inout TaskOptions?) throws {
-        guard let options = value, options.areListed else { return try rare(name, &value, isRequired: true) }
+    mutating func usual<Value: UsualValue>(_ name: StaticString, _ value: inout Value?) throws {
+        guard let value, value.isUsual else { return try rare(name, &value, isRequired: true) }
         key(name)
-        options.writeListed(to: &self)
-    }
-}
-
-extension TaskOptions {
-    /// True if only those are set that nearly every task of a list has.
-    fileprivate var areListed: Bool {
-        var rest = self
-        (rest.checksum, rest.existing, rest.list, rest.secretOrigin, rest.size) = (nil, nil, nil, nil, nil)
-        return rest == TaskOptions()
-    }
-
-    /// Writes these options with the members of `Codable`, in its order.
-    fileprivate func writeListed(to text: inout JSONText) {
-        text.beginObject()
-        if let checksum {
-            text.key("checksum")
-            text.beginObject()
-            text.member("algorithm", checksum.algorithm.rawValue)
-            text.member("hex", checksum.hex)
-            text.endObject()
-        }
-        if let existing { text.member("existing", existing.rawValue) }
-        if let list {
-            text.key("list")
-            text.beginObject()
-            text.member("name", list.name)
-            if let signer = list.signer { text.member("signer", signer) }
-            text.endObject()
-        }
-        if let secretOrigin { text.member("secretOrigin", secretOrigin) }
-        if let size { text.member("size", size) }
-        text.endObject()
+        value.writeUsual(to: &self)
     }
 }
 

@@ -199,7 +199,7 @@ extension TaskDescription.Fields {
         try visitor.field("priority", &priority)
         try visitor.field("startsSuspended", &startsSuspended)
         try visitor.field("attributes", &attributes)
-        try visitor.options("options", &ownOptions)
+        try visitor.usual("options", &ownOptions)
         try visitor.field("words", &words)
         if Visitor.isReading, hasOptions, ownOptions == TaskOptions() { ownOptions = nil }
     }
