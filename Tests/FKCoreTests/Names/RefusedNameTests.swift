@@ -20,7 +20,7 @@ struct RefusedNameTests {
     @Test("a folder learns from refusals: first the characters of other systems, then those beyond ASCII")
     func learned() throws {
         let temporary = try TemporaryFolder()
-        let folder = try Folder(path: temporary.path)
+        let folder = try Folder(path: temporary.path, creates: true)
         let (colon, umlaut) = ("a:b", "ü")
         #expect(folder.fitted(colon) == colon && folder.refusal(of: colon, ENOSPC) == nil)
         #expect(folder.refusal(of: "plain", EINVAL) == nil)
