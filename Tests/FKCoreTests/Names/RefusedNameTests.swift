@@ -27,7 +27,7 @@ struct RefusedNameTests {
         let refusal = try #require(folder.refusal(of: colon, EINVAL))
         #expect(refusal.message == "The file system of \(folder.path) refuses the name \"a:b\" because of ':'.")
         #expect(refusal.code == .destination && refusal.remedy == .chooseFittingName)
-        let other = try Folder(path: TemporaryFolder().path)
+        let other = try Folder(path: TemporaryFolder().path, creates: true)
         #expect(!other.useStricterNames(for: colon, refusal) && other.fitted(colon) == colon)
         #expect(folder.useStricterNames(for: colon, refusal))
         #expect(folder.fitted(colon) == "a_b" && folder.fitted(umlaut) == umlaut)
