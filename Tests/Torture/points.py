@@ -110,6 +110,16 @@ class Runner:
 
         self.all(score, function, ((*arguments, number) for number in range(1, 100_000)), enough)
 
+    def sweep(self, score, function, work, modes, options, chosen):
+        """Performs a point for every call of a work in every mode; with --quick for some that `chosen` draws."""
+        if options.quick:
+            calls = max(1, self.one(function, work, "before", 1_000_000).values["calls"])
+            each = [(work, chosen.choice(modes), chosen.randint(1, calls)) for _ in range(options.quick_count)]
+            self.all(score, function, each)
+        else:
+            for mode in modes:
+                self.every_call(score, function, work, mode)
+
     def _tell(self, score, outcome):
         print(f"FAILED {score.name} {outcome.point} {outcome.about}")
         for problem in outcome.problems[:12]:

@@ -174,13 +174,7 @@ def run(runner, options):
         if options.work and work not in options.work:
             continue
         score = Score(f"sets {work}")
-        if options.quick:
-            calls = max(1, runner.one(kill, work, "before", 1_000_000).values["calls"])
-            each = [(work, chosen.choice(MODES), chosen.randint(1, calls)) for _ in range(options.quick_count)]
-            runner.all(score, kill, each)
-        else:
-            for mode in MODES:
-                runner.every_call(score, kill, work, mode)
+        runner.sweep(score, kill, work, MODES, options, chosen)
         yield score
     reason = power.missing(None)
     for part in CUTS:

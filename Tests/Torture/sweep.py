@@ -106,13 +106,7 @@ def run(runner, options):
         if options.work and work not in options.work:
             continue
         score = Score(f"sweep {work}")
-        if options.quick:
-            calls = runner.one(point, work, "before", 1_000_000).values["calls"]
-            each = [(work, chosen.choice(MODES), chosen.randint(1, calls)) for _ in range(options.quick_count)]
-            runner.all(score, point, each)
-        else:
-            for mode in MODES:
-                runner.every_call(score, point, work, mode)
+        runner.sweep(score, point, work, MODES, options, chosen)
         yield score
 
 
