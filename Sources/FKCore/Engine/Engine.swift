@@ -306,13 +306,13 @@ package actor Engine {
         if schedule.takePauseNews() { notices.write() }
     }
 
-    /// Performs the asynchronous work of a run, if it asks for any.
     /// Performs what a run asks for after a call from outside its events.
     func continueRun(_ run: TaskRun) {
         perform(run)
         startNext()
     }
 
+    /// Performs the asynchronous work of a run, if it asks for any.
     private func perform(_ run: TaskRun) {
         guard let work = run.takeWork() else { return }
         let task = Task {

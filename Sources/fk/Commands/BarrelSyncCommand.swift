@@ -299,7 +299,7 @@ struct BarrelSyncOptions: Sendable {
             }
         }
 
-        /// True if so many of all members may be deleted.
+        /// True if this number of members, out of all of them, may be deleted.
         func allows(_ count: Int, of members: Int) -> Bool {
             switch self {
             case .files(let most): count <= most
