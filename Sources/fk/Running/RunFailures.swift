@@ -137,7 +137,7 @@ struct RunFailures: Sendable {
             "A signed link expires: fk relink URL NEW-URL continues with a new one."
         case 403: "403: a login (--user, --netrc, --cookies) or another --user-agent may help."
         case 404:
-            "404: is there a typo in the address? If the file has moved: fk relink URL NEW-URL."
+            "404: a typo in the address? If the file has moved: fk relink URL NEW-URL."
         case 410: "410: the server says that the file is gone for good."
         case 416: "416: the bytes here are of another file: fk forget URL, then give it again."
         case 451: "451: the server must not send this file, for legal reasons."
