@@ -32,7 +32,7 @@ final class MovedFolderTests: ServedSuite {
         server.serve("/\(name)", body, stallingAt: 1_000_000, gate)
         let run = try sandbox.start(
             "get", server.url("/\(name)"), "-d", place("old", "dl"), "--work-path", place("old", "work"))
-        let part = try await eventually {
+        let part: String? = try await eventually {
             try? FileManager.default.contentsOfDirectory(atPath: place("old", "dl")).first {
                 $0.hasPrefix(".\(name)") && $0.hasSuffix(".fkpart")
             }

@@ -178,13 +178,12 @@ extension FaultServer {
         route(path) { .ranged(body, for: $0, etag: "\"v1\"") }
     }
 
-    /// Serves a file whose first answer stops after so many bytes until the gate opens.
+    /// Serves a file whose bytes from `offset` on wait until the gate opens, on every connection.
     func serve(_ path: String, _ body: [UInt8], stallingAt offset: Int, _ gate: Gate) {
-        let count = Observed(0)
         route(path) { request in
-            let response = FaultResponse.ranged(body, for: request, etag: "\"v1\"")
-            let isFirst = count.next() == 1
-            return isFirst ? response.stalling(at: offset, until: gate) : response
+            let start = request["Range"]?.dropFirst("bytes=".count).prefix(while: \.isNumber)
+            let first = start.flatMap { Int($0) } ?? 0
+            return .ranged(body, for: request, etag: "\"v1\"").stalling(at: max(0, offset - first), until: gate)
         }
     }
 }
