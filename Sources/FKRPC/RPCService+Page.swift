@@ -108,12 +108,12 @@ extension RPCService {
     private func tasks(_ query: TaskQuery) throws(RPCError) -> JSON {
         try spend(rows: query.limit)
         let window = query.window(of: &table)
-        let sums = window.total
+        let totals = window.totals
         return .members([
-            "revision": .integer(Int64(clamping: table.revision)), "total": JSON(sums.count),
-            "offset": JSON(query.offset), "received": .integer(sums.received), "expected": .integer(sums.expected),
-            "isExpectedKnown": .bool(sums.isExpectedKnown), "bytesPerSecond": .integer(sums.bytesPerSecond),
-            "states": PageDocuments.states(window.sums.mapValues(\.count)),
+            "revision": .integer(Int64(clamping: table.revision)), "total": JSON(totals.count),
+            "offset": JSON(query.offset), "received": .integer(totals.received), "expected": .integer(totals.expected),
+            "isExpectedKnown": .bool(totals.unknownLengths == 0), "bytesPerSecond": .integer(window.bytesPerSecond),
+            "states": PageDocuments.states(totals.states),
             "tasks": .array(window.rows.map { .object(PageDocuments.row($0)) }),
         ])
     }

@@ -1,3 +1,4 @@
+import FKCore
 import FKMiddleware
 import Foundation
 
@@ -48,12 +49,11 @@ struct TaskQuery: Hashable, Sendable {
     /// A window of a list, with the sums over all of it.
     struct Window {
         var rows: [TaskRow] = []
-        /// The sums of the matching tasks in each state.
-        var sums: [DownloadState: RowSums] = [:]
+        /// The sums over the matching tasks.
+        var totals = TaskTotals()
+        var bytesPerSecond: Int64 = 0
         /// The number of rows that were read for it, for tests.
         var readRows = 0
-
-        var total: RowSums { sums.values.reduce(into: RowSums()) { $0.add($1) } }
     }
 
     /// The matching tasks of the window in their order. The queue, or one state of it, is not read beyond the window.
@@ -65,7 +65,8 @@ struct TaskQuery: Hashable, Sendable {
             window.readRows += 1
             guard matches(entry, &table) else { return }
             found.append(entry)
-            window.sums[entry.row.state, default: RowSums()].add(entry.row)
+            window.totals.add(entry.row.share)
+            window.bytesPerSecond += entry.row.bytesPerSecond
         }
         if sort == .queue {
             for place in Self.queue(of: table) where states?.contains(place.state) ?? true {
@@ -87,7 +88,8 @@ struct TaskQuery: Hashable, Sendable {
 
     private func queueWindow(of table: TaskTable) -> Window {
         var window = Window()
-        window.sums = table.sums.filter { states?.contains($0.key) ?? true }
+        window.totals = states.map { table.totals.of($0) } ?? table.totals
+        window.bytesPerSecond = states?.contains(.action) ?? true ? table.bytesPerSecond : 0
         let lists = [table.active.places, table.waiting.places, table.stopped.places]
         var skipped = 0
         for index in isAscending ? [0, 1, 2] : [2, 1, 0] {

@@ -79,6 +79,9 @@ package struct TaskRow: Sendable {
         finished = record.finished
     }
 
+    /// What the task adds to sums.
+    var share: TaskTotals.Share { TaskTotals.Share(received: received, expected: expected, state: state) }
+
     /// The row of a download that ended before it began, because its file is there already.
     ///
     /// - Parameter name: the name of the file; nil takes it from the description.

@@ -50,8 +50,10 @@ package struct TaskTable {
     private(set) var active = SortedPlaces()
     private(set) var waiting = SortedPlaces()
     private(set) var stopped = SortedPlaces()
-    /// The sums over the tasks in each state.
-    private(set) var sums: [DownloadState: RowSums] = [:]
+    /// The sums over the tasks.
+    private(set) var totals = TaskTotals()
+    /// The sum of the speeds of the running tasks.
+    package private(set) var bytesPerSecond: Int64 = 0
     /// The number of search texts that were made, for tests.
     private(set) var madeSearchTexts = 0
     /// The number of waiting tasks by their reasons, as far as they are known.
@@ -71,7 +73,7 @@ package struct TaskTable {
     /// The number of tasks.
     package var count: Int { entries.count }
     /// The number of tasks in each state.
-    package var states: [DownloadState: Int] { sums.mapValues(\.count) }
+    package var states: [DownloadState: Int] { totals.states }
 
     // MARK: Finding
 
@@ -215,7 +217,7 @@ package struct TaskTable {
     package mutating func remove(_ id: TaskID) -> Change? {
         guard let row = entries.removeValue(forKey: id)?.row else { return nil }
         leave(row)
-        sums[row.state, default: RowSums()].remove(row)
+        count(row, nil)
         count(row.waiting, -1)
         rename(row.takenPath, nil)
         if idOfGID[row.gid] == id {
@@ -247,8 +249,7 @@ package struct TaskTable {
         let known = entries[row.id]
         let isSameText = known.map { $0.row.name == row.name && $0.row.url == row.url && $0.row.barrels == row.barrels }
         entries[row.id] = Entry(row, searchText: isSameText == true ? known?.searchText : nil)
-        if let before { sums[before.state, default: RowSums()].remove(before) }
-        sums[row.state, default: RowSums()].add(row)
+        count(before, row)
         count(before?.waiting, -1)
         count(row.waiting, 1)
         if before?.keepsName != row.keepsName || before?.name != row.name || before?.directory != row.directory {
@@ -257,6 +258,11 @@ package struct TaskTable {
         guard before?.state != row.state else { return nil }
         if row.state.isEnded, before != nil { endedCount += 1 }
         return Change(gid: row.gid, id: row.id, before: before?.state, after: row.state)
+    }
+
+    private mutating func count(_ old: TaskRow?, _ new: TaskRow?) {
+        totals.replace(old?.share ?? TaskTotals.Share(), by: new?.share ?? TaskTotals.Share())
+        bytesPerSecond += (new?.bytesPerSecond ?? 0) - (old?.bytesPerSecond ?? 0)
     }
 
     private mutating func count(_ waiting: Waiting?, _ difference: Int) {
@@ -289,11 +295,6 @@ package struct TaskTable {
         }
         self[keyPath: Self.order(of: row.state)].insert(place)
         return place
-    }
-
-    /// The sum of the speeds of the running tasks.
-    package var bytesPerSecond: Int64 {
-        sums[.action]?.bytesPerSecond ?? 0
     }
 }
 

@@ -137,20 +137,20 @@ struct RPCTableTests {
         query.offset = 5_000
         query.limit = 200
         var window = query.window(of: &table)
-        #expect(window.readRows == 200 && window.rows.count == 200 && window.total.count == 10_000)
+        #expect(window.readRows == 200 && window.rows.count == 200 && window.totals.count == 10_000)
         // 7,500 wait, in the order of their numbers.
         #expect(window.rows.first?.number == table.rows[table.waiting.places[5_000].id]?.number)
         query.states = [.suspend]
         query.offset = 2_400
         window = query.window(of: &table)
-        #expect(window.readRows == 100 && window.total.count == 2_500 && window.sums.count == 1)
+        #expect(window.readRows == 100 && window.totals.count == 2_500 && window.totals.states.count == 1)
         query.isAscending = false
         #expect(query.window(of: &table).readRows == 100)
         // A search makes the text of each row once, and again for a row with another name.
         query = TaskQuery()
         query.text = SearchText("H/77")
         window = query.window(of: &table)
-        #expect(window.total.count == 111 && table.madeSearchTexts == 10_000)
+        #expect(window.totals.count == 111 && table.madeSearchTexts == 10_000)
         var info = DownloadInfo(id: window.rows[0].id, url: "", state: .action)
         _ = table.take(info)
         _ = query.window(of: &table)
@@ -199,10 +199,12 @@ struct RPCTableTests {
             all.offset = 0
             all.limit = 1_000
             let whole = all.window(of: &table).rows
-            #expect(Set(whole.map(\.id)) == Set(wanted.map(\.id)) && window.total.count == wanted.count)
-            #expect(window.total.received == wanted.reduce(0) { $0 + $1.received })
-            #expect(window.total.bytesPerSecond == wanted.reduce(0) { $0 + $1.bytesPerSecond })
-            #expect(window.total.isExpectedKnown == wanted.allSatisfy { $0.expected != nil })
+            #expect(Set(whole.map(\.id)) == Set(wanted.map(\.id)) && window.totals.count == wanted.count)
+            #expect(window.totals.received == wanted.reduce(0) { $0 + $1.received })
+            #expect(window.bytesPerSecond == wanted.reduce(0) { $0 + $1.bytesPerSecond })
+            #expect(
+                (window.totals.unknownLengths == 0) == wanted.allSatisfy { $0.expected != nil || $0.state == .complete }
+            )
             #expect(window.rows.map(\.id) == Array(whole.map(\.id).dropFirst(query.offset).prefix(query.limit)))
             if query.sort == .name {
                 let names = query.isAscending ? whole.map(\.name) : whole.reversed().map(\.name)

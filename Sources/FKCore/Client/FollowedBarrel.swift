@@ -5,7 +5,7 @@ import Foundation
 struct FollowedBarrel {
     let name: String
     private var barrel: BarrelEntry
-    private var accounts = TaskMap<TaskEntry.Account>()
+    private var shares = TaskMap<TaskTotals.Share>()
     private var stamp: FileStamp?
     /// The running members.
     private(set) var running: Set<TaskID> = []
@@ -23,23 +23,23 @@ struct FollowedBarrel {
 
     private mutating func read(_ ids: [TaskID], _ reader: StoreReader) {
         reader.readAll(ids, problem: { _ in }) { _, record in
-            let account = TaskEntry.Account(DownloadInfo(record))
-            accounts[record.id] = account
-            if account.state == .action { running.insert(record.id) }
+            let share = TaskTotals.Share(DownloadInfo(record))
+            shares[record.id] = share
+            if share.state == .action { running.insert(record.id) }
         }
     }
 
     private mutating func count() {
-        barrel.count(barrel.ids.map { accounts[$0] ?? TaskEntry.Account(state: .unknown) })
+        barrel.count(barrel.ids.map { shares[$0] ?? TaskTotals.Share(state: .unknown) })
     }
 
     /// Updates the sum for one member. Other tasks are ignored.
     mutating func take(_ info: DownloadInfo) {
         guard barrel.contains(info.id) else { return }
         if info.state == .action { running.insert(info.id) } else { running.remove(info.id) }
-        let account = TaskEntry.Account(info)
-        barrel.replace(accounts[info.id] ?? TaskEntry.Account(state: .unknown), by: account)
-        accounts[info.id] = account
+        let share = TaskTotals.Share(info)
+        barrel.replace(shares[info.id] ?? TaskTotals.Share(state: .unknown), by: share)
+        shares[info.id] = share
     }
 
     /// Reads the file again if it has changed, and the records of new members.
@@ -54,9 +54,9 @@ struct FollowedBarrel {
         guard now != stamp else { return }
         stamp = isSettled ? now : nil
         try barrel.readAgain(in: reader.workPath)
-        for id in Array(accounts.keys) where !barrel.contains(id) { accounts[id] = nil }
+        for id in Array(shares.keys) where !barrel.contains(id) { shares[id] = nil }
         running = running.filter { barrel.contains($0) }
-        read(barrel.ids.filter { accounts[$0] == nil }, reader)
+        read(barrel.ids.filter { shares[$0] == nil }, reader)
         count()
     }
 
@@ -73,16 +73,6 @@ struct FollowedBarrel {
     /// - Parameter now: the time of the monotonic clock.
     mutating func info(now: Int64 = Int64(DispatchTime.now().uptimeNanoseconds)) -> BarrelInfo {
         barrel.info(now: now)
-    }
-}
-
-extension TaskEntry.Account {
-    /// The part of a task in the sum of its barrels.
-    init(_ info: DownloadInfo) {
-        self.init(
-            received: info.count.received, expected: max(info.count.expected ?? 0, info.count.received),
-            isLengthUnknown: info.count.expected == nil && info.state != .complete && info.state != .unknown,
-            state: info.state)
     }
 }
 

@@ -2,40 +2,31 @@ import FKMiddleware
 
 /// Adds up the infos of the tasks of one run. A value type without side effects.
 package struct RunTracker: Sendable {
-    /// The last info of a task, in 16 bytes, because there may be a million.
+    /// The last share of a task, in 16 bytes, because there may be a million.
     private struct Last {
-        var received: Int64 = 0
+        private var received: Int64 = 0
         /// The length, or -1, and in the lowest 8 bits the state.
         private var facts: Int64 = -1
 
-        fileprivate static let states = DownloadState.allCases
+        private static let states = DownloadState.allCases
         private static let longest = Int64.max >> 8
 
         init() {}
 
-        init(_ info: DownloadInfo) {
-            received = info.count.received
-            let state = info.state.index
-            facts = min(info.count.expected ?? -1, Self.longest) << 8 | Int64(state)
+        init(_ share: TaskTotals.Share, in state: DownloadState) {
+            received = share.received
+            facts = min(share.expected ?? -1, Self.longest) << 8 | Int64(state.index)
         }
 
         /// nil for a target without an info so far.
-        var state: DownloadState? { index.map { Self.states[$0] } }
-        /// The place of the state in the list of all states.
-        var index: Int? {
+        var state: DownloadState? {
             let index = Int(facts & 0xff)
-            return index < Self.states.count ? index : nil
+            return index < Self.states.count ? Self.states[index] : nil
         }
-        var expected: Int64? { facts < 0 ? nil : facts >> 8 }
+        var share: TaskTotals.Share {
+            TaskTotals.Share(received: received, expected: facts < 0 ? nil : facts >> 8, state: state)
+        }
         var isSettled: Bool { state?.isSettled ?? false }
-        /// The length is unknown and may still become known.
-        var isLengthMissing: Bool { expected == nil && state != nil && !isSettled }
-        /// The length is unknown, also if the task ended without one. A removed task has no length.
-        var isLengthUnknown: Bool { expected == nil && state != nil && state != .complete && state != .unknown }
-        /// The known bytes that nobody wants any more: of a task that was cancelled or forgotten.
-        var dropped: Int64 { state == .cancel || state == .unknown ? max(0, (expected ?? received) - received) : 0 }
-        /// The known bytes that are still to come: of a task that is not settled.
-        var rest: Int64 { isSettled ? 0 : max(0, (expected ?? received) - received) }
     }
 
     private var known = TaskIDTable(reusesNumbers: false)
@@ -45,23 +36,13 @@ package struct RunTracker: Sendable {
     private var orders: [ChangeOrder] = []
     /// The number of tasks that count and are not settled.
     package private(set) var openCount = 0
-    private var heardCount = 0
-    /// The sum of the received bytes.
-    package private(set) var received: Int64 = 0
-    /// The sum of the known lengths. A task of unknown length counts with its received bytes.
-    package private(set) var expected: Int64 = 0
-    private var missingLengths = 0
-    private var unknownLengths = 0
+    /// The sums over the tasks of which an info came.
+    private var totals = TaskTotals()
     private var highestFraction: Double?
-    private var dropped: Int64 = 0
-    /// The known bytes that are still to come in this run. Those of failed and suspended tasks are not.
-    package private(set) var rest: Int64 = 0
     /// The bytes that were received before this run.
     package private(set) var atStart: Int64 = 0
     /// The bytes that arrived during this run, also those of a file that was started again.
     package private(set) var fetched: Int64 = 0
-    /// The number of tasks in each state, in the order of `DownloadState.allCases`.
-    private var states = [Int](repeating: 0, count: DownloadState.allCases.count)
     /// True if only targets count.
     package private(set) var isTargeted: Bool
     private var targetCount = 0
@@ -95,7 +76,7 @@ package struct RunTracker: Sendable {
         for id in ids where isUnheard(id) {
             guard let place = known.remove(id) else { continue }
             // The place stays empty.
-            last[Int(place)] = Last(DownloadInfo(id: id, url: "", state: .unknown))
+            last[Int(place)] = Last(TaskTotals.Share(), in: .unknown)
             targetCount -= 1
             openCount -= 1
         }
@@ -117,7 +98,7 @@ package struct RunTracker: Sendable {
     package var ids: [TaskID] { known.all.map(\.id) }
 
     /// The number of tasks that count.
-    package var total: Int { max(heardCount, targetCount) }
+    package var total: Int { max(totals.count, targetCount) }
     /// The tasks that count and are not settled.
     package var openIDs: Set<TaskID> {
         openCount == 0 ? [] : Set(known.all.lazy.filter { !last[Int($0.number)].isSettled }.map(\.id))
@@ -167,12 +148,22 @@ package struct RunTracker: Sendable {
         }
         return ids
     }
+    /// The sum of the received bytes.
+    package var received: Int64 { totals.received }
+    /// The sum of the known lengths. A task of unknown length counts with its received bytes.
+    package var expected: Int64 { totals.expected }
+    /// The known bytes that are still to come in this run. Those of failed and suspended tasks are not.
+    package var rest: Int64 {
+        let open = totals.where { !$0.isSettled }
+        return open.expected &- open.received
+    }
     /// The bytes of all tasks: their lengths, those of failed and suspended ones too, and of cancelled ones what they have received. It
     /// is a lower bound while the length of a task that may still run is unknown.
     package var goal: ByteCount {
-        ByteCount(
-            received: received, expected: max(received, expected &- dropped),
-            isLowerBound: missingLengths > 0 || heardCount < total || total == 0)
+        let gone = totals.of([.cancel, .unknown])
+        return ByteCount(
+            received: received, expected: max(received, expected &- (gone.expected &- gone.received)),
+            isLowerBound: totals.where { !$0.isSettled }.unknownLengths > 0 || totals.count < total || total == 0)
     }
     /// The share of `goal` that is received, in 0...1. It never decreases (`ProgressFraction`). It is 1 if all that is wanted is
     /// complete.
@@ -181,10 +172,10 @@ package struct RunTracker: Sendable {
         return isSettled && total > 0 && count(.complete) == wanted ? 1 : highestFraction
     }
     /// True if the length of every task is known, in whichever state.
-    package var isExpectedKnown: Bool { total > 0 && heardCount == total && unknownLengths == 0 }
+    package var isExpectedKnown: Bool { totals.count == total && totals.isExpectedKnown }
 
     /// The number of tasks in a state.
-    package func count(_ state: DownloadState) -> Int { states[state.index] }
+    package func count(_ state: DownloadState) -> Int { totals.count(state) }
     /// True if every task is settled.
     package var isSettled: Bool { openCount == 0 }
 
@@ -198,42 +189,17 @@ package struct RunTracker: Sendable {
         let place = known.map(Int.init) ?? place(of: info.id)
         guard !info.order.isBefore(orders[place]) else { return false }
         orders[place] = info.order.later(than: orders[place])
-        let new = Last(info)
-        let old = last[place]
-        last[place] = new
+        let new = TaskTotals.Share(info)
+        let old = last[place].share
+        last[place] = Last(new, in: info.state)
         if old.state == nil {
             atStart &+= new.received
-            heardCount += 1
         } else {
             fetched &+= max(0, new.received &- old.received)
         }
-        // Lengths come from servers, so their sum may overflow. It is then wrong but harmless.
-        received &+= new.received &- old.received
-        expected &+= (new.expected ?? new.received) &- (old.expected ?? old.received)
-        missingLengths += (new.isLengthMissing ? 1 : 0) - (old.isLengthMissing ? 1 : 0)
-        unknownLengths += (new.isLengthUnknown ? 1 : 0) - (old.isLengthUnknown ? 1 : 0)
-        dropped &+= new.dropped &- old.dropped
-        rest &+= new.rest &- old.rest
-        openCount += (new.isSettled ? 0 : 1) - (old.isSettled ? 0 : 1)
+        totals.replace(old, by: new)
+        openCount += (info.state.isSettled ? 0 : 1) - (old.state?.isSettled == true ? 0 : 1)
         highestFraction = ProgressFraction.next(after: highestFraction, of: goal, isComplete: false)
-        guard old.state != new.state else { return false }
-        if let index = old.index { states[index] -= 1 }
-        states[info.state.index] += 1
-        return true
-    }
-}
-
-extension DownloadState {
-    /// The place in `allCases`.
-    fileprivate var index: Int {
-        switch self {
-        case .idle: 0
-        case .action: 1
-        case .suspend: 2
-        case .cancel: 3
-        case .error: 4
-        case .complete: 5
-        case .unknown: 6
-        }
+        return old.state != info.state
     }
 }

@@ -7,7 +7,7 @@ private actor TotalSum {
     private weak var engine: (any EngineAccess)?
     private let listener: Observers.BarrelListener
     private let changes: Locked<TotalChanges>
-    private var accounts = TaskMap<TaskEntry.Account>()
+    private var shares = TaskMap<TaskTotals.Share>()
     private var running: Set<TaskID> = []
     private var sum = TaskSum()
 
@@ -29,10 +29,10 @@ private actor TotalSum {
     private func look() async -> Duration? {
         guard let engine, !engine.isClosed else { return nil }
         if changes.withLock({ $0.takeMissed() }), let infos = try? await engine.snapshot({ try $0.infos(.all) }) {
-            accounts = TaskMap()
-            for info in infos { accounts[info.id] = TaskEntry.Account(info) }
+            shares = TaskMap()
+            for info in infos { shares[info.id] = TaskTotals.Share(info) }
             running = Set(infos.lazy.filter { $0.state == .action }.map(\.id))
-            sum.count(accounts.values)
+            sum.count(shares.values)
         }
         let ids = Array(running)
         for info in (try? await engine.snapshot({ try $0.infos(ids) })) ?? [] { take(info) }
@@ -42,16 +42,16 @@ private actor TotalSum {
 
     private func tell() {
         for info in changes.withLock({ $0.takeInfos() }) { take(info) }
-        listener.tell(sum.info("", total: accounts.count, now: Int64(DispatchTime.now().uptimeNanoseconds)))
+        listener.tell(sum.info("", total: shares.count, now: Int64(DispatchTime.now().uptimeNanoseconds)))
     }
 
     private func take(_ info: DownloadInfo) {
-        let old = accounts[info.id]
-        let new = info.state == .unknown ? TaskEntry.Account() : TaskEntry.Account(info)
+        let old = shares[info.id]
+        let new = info.state == .unknown ? TaskTotals.Share() : TaskTotals.Share(info)
         if old == nil { sum.joined() }
         if info.state == .action { running.insert(info.id) } else { running.remove(info.id) }
-        sum.replace(old ?? TaskEntry.Account(), by: new)
-        accounts[info.id] = info.state == .unknown ? nil : new
+        sum.replace(old ?? TaskTotals.Share(), by: new)
+        shares[info.id] = info.state == .unknown ? nil : new
     }
 }
 

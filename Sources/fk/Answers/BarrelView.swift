@@ -5,13 +5,8 @@ import FKMiddleware
 struct BarrelView {
     let name: String
     let options: BarrelOptions
-    /// The number of members with a record.
-    private(set) var total = 0
-    private(set) var complete = 0
-    private(set) var failed = 0
-    private(set) var received: Int64 = 0
-    private var known: Int64?
-    private var unknownLengths = 0
+    /// The sums over the members with a record.
+    private(set) var totals = TaskTotals()
 
     /// Reads a barrel and the records of its members.
     ///
@@ -26,7 +21,7 @@ struct BarrelView {
         let (barrel, ids) = try reader.barrelIDs(name)
         var view = BarrelView(name: name, options: barrel.options)
         let records = RecordList(reader, inOrder: ids, problem: problem) { record in
-            view.add(record)
+            view.totals.add(TaskTotals.Share(record))
             seen(record)
         }
         return (view, records)
@@ -43,37 +38,21 @@ struct BarrelView {
         self = try Self.read(reader, name, problem: problem).0
     }
 
-    private mutating func add(_ record: TaskRecord) {
-        total += 1
-        if record.state == .complete { complete += 1 }
-        if record.state == .error { failed += 1 }
-        received &+= record.received
-        if let expected = record.expected { known = (known ?? 0) &+ expected }
-        if record.expected == nil, record.state != .complete { unknownLengths += 1 }
-    }
-
-    /// The sum of the known lengths in bytes; nil while no length is known.
-    var expected: Int64? { known }
-
-    /// False while the length of any member is unknown. `expected` is then a lower bound.
-    var isExpectedKnown: Bool { total > 0 && unknownLengths == 0 }
-
     /// The received and expected bytes for display.
     ///
     /// - Parameter mark: precedes a lower bound.
     func amount(_ mark: String) -> String {
-        Formatting.amount(received, of: expected, orMore: isExpectedKnown ? nil : mark)
+        Formatting.amount(totals.received, of: totals.bytes.expected, orMore: totals.isExpectedKnown ? nil : mark)
     }
 
     /// The `--json` fields, without the members.
     var document: JSON {
         .members([
-            "claimedSigner": JSON(options.claimedSigner), "commit": JSON(options.commit), "complete": JSON(complete),
-            "error": JSON(failed),
-            "expected": JSON(expected),
-            "isExpectedKnown": .bool(isExpectedKnown), "name": .string(name),
-            "origin": JSON(options.origin.map(URLMasking.mask)),
-            "received": .integer(received), "signedBy": JSON(options.signedBy), "total": JSON(total),
+            "claimedSigner": JSON(options.claimedSigner), "commit": JSON(options.commit),
+            "complete": JSON(totals.count(.complete)), "error": JSON(totals.count(.error)),
+            "expected": JSON(totals.bytes.expected), "isExpectedKnown": .bool(totals.isExpectedKnown),
+            "name": .string(name), "origin": JSON(options.origin.map(URLMasking.mask)),
+            "received": .integer(totals.received), "signedBy": JSON(options.signedBy), "total": JSON(totals.count),
         ])
     }
 }

@@ -132,6 +132,8 @@ struct CommandSpec: Sendable {
     var examples: [Example] = []
     /// False if saved settings do not replace missing options.
     var usesSettings = true
+    /// False for a command that runs whatever the work path contains. The saved bases are not read then.
+    var usesWorkPath = true
     /// Creates the command from its arguments and checks every value.
     var make: @Sendable (ParsedArguments, CommandContext) throws -> any Command
 

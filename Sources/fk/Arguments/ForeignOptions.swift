@@ -71,7 +71,8 @@ struct ForeignOptions: Sendable {
         case "-c": return isNoValue(value) ? .aria2 : .curl
         case "-r": return value.first.map { $0 == "-" || $0.isNumber } ?? false && value.contains("-") ? .curl : .wget
         case "-m": return value.first?.isNumber == true ? .curl : .wget
-        case "-l" where value.first?.isNumber ?? false: return .wget
+        // wget's depth, or aria2's log; curl's has no value.
+        case "-l" where !isNoValue(value): return value.first?.isNumber == true ? .wget : .aria2
         case "-A" where value.contains("*") || value.hasPrefix("."): return .wget
         case "-U": return value.contains(":") ? .curl : .wget
         case "-T", "-t", "-Q": return value.first?.isNumber == true ? .wget : nil

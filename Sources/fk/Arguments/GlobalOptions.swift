@@ -8,6 +8,8 @@ struct GlobalOptions: Sendable, Hashable {
     var workPath = ""
     /// True if `--work-path` was given. Suggested commands then contain it as well.
     var isWorkPathGiven = false
+    /// The saved bases of the work path (`Configure.bases`).
+    var bases: [String: String] = [:]
     var json = false
     var quiet = false
     var progress = true
@@ -46,9 +48,7 @@ struct GlobalOptions: Sendable, Hashable {
     /// The settings of a downloader for the work path, with its saved bases.
     var configure: Configure {
         var configure = Configure(workPath: URL(fileURLWithPath: workPath, isDirectory: true))
-        // A shard has the settings of its work path.
-        let settings = try? Settings.read(workPath: WorkPath(workPath).ofShards.root)
-        configure.bases = (settings?.bases ?? [:]).mapValues { URL(fileURLWithPath: $0, isDirectory: true) }
+        configure.bases = bases.mapValues { URL(fileURLWithPath: $0, isDirectory: true) }
         return configure
     }
 

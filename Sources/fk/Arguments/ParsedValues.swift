@@ -27,11 +27,13 @@ extension ParsedArguments {
 
     /// Bytes: digits with an optional K, M, G or T (powers of 1024) and optional decimals (`1.5G`), at least `least`;
     /// nil if the option was not given.
-    func size(_ option: String, _ written: String, atLeast least: Int64 = 1) throws -> Int64? {
+    ///
+    /// - Parameter words: what else the option takes, for the error.
+    func size(_ option: String, _ written: String, atLeast least: Int64 = 1, or words: String = "") throws -> Int64? {
         guard let text = self[option] else { return nil }
         guard let value = try? ByteSize.parse(text), value >= least else {
             let range = least > 0 ? " of at least 1 byte" : ""
-            throw refusal(written, text, "a size\(range), such as 500K, 20M or 1.5G (powers of 1024)")
+            throw refusal(written, text, "a size\(range), such as 500K, 20M or 1.5G (powers of 1024)\(words)")
         }
         return value
     }
@@ -100,9 +102,6 @@ extension ParsedArguments {
 }
 
 extension ParsedArguments {
-    /// The word for no budget.
-    static let noBudget = "none"
-
     /// The value of `--proxy`.
     func proxy() throws -> String? {
         guard let text = self["proxy"], !text.isEmpty else { return self["proxy"] }

@@ -51,6 +51,14 @@ struct WrongOption: Sendable, Hashable {
         if let value = parsed["directory"], value.contains("="), !value.contains("/"), access(value, F_OK) != 0 {
             wrong.append(.init(written: "-d \(value)", hint: folder, isOwn: true))
         }
+        // Alone, it may be the name of a barrel.
+        if let value = parsed["barrel"], value.contains("="), !wrong.isEmpty {
+            wrong.append(
+                .init(
+                    written: "-b \(value)",
+                    hint: "-b is the barrel of the files; a cookie is -H 'Cookie: NAME=VALUE' or --cookies FILE",
+                    isOwn: true))
+        }
         if spec.path == ["get"], parsed.has("mirror"), parsed.operands.isEmpty, !parsed.has("input") {
             wrong.append(
                 .init(

@@ -36,7 +36,7 @@ struct BarrelCheckCommand: Command {
                 + "the command that takes the new version. A file that is missing at its place is fetched again without "
                 + "asking. Exit status 1: a server could not be asked, or a file could not be fetched."
         ],
-        operands: [OperandSpec("name", "the barrel")], options: RunOptions.specs.filter { $0.long != "detach" },
+        operands: [OperandSpec("name", "the barrel")], options: RunOption.specs.filter { $0.long != "detach" },
         examples: [.init("fk barrel refresh photos", "fetch the photos that have changed")],
         make: { arguments, context in
             try BarrelCheckCommand(

@@ -249,9 +249,12 @@ struct BarrelQueryCommand: Command {
         let mark = atLeast
         for view in views {
             table.add([
-                .init(view.name), .init("\(view.complete)/\(view.total)"), .init("\(view.failed)"),
+                .init(view.name), .init("\(view.totals.count(.complete))/\(view.totals.count)"),
+                .init("\(view.totals.count(.error))"),
                 .init(view.amount(mark)),
-                .init(view.isExpectedKnown ? Formatting.percent(view.received, of: view.expected) : ""),
+                .init(
+                    view.totals.isExpectedKnown
+                        ? Formatting.percent(view.totals.received, of: view.totals.expected) : ""),
             ])
         }
         write(table)
@@ -278,7 +281,8 @@ struct BarrelQueryCommand: Command {
             let commit = view.options.commit.map { " at commit \($0)" } ?? ""
             context.output.writeLine(Escaping.visible("from \(URLMasking.mask(origin))\(commit)"))
         }
-        let failed = view.failed > 0 ? ", \(view.failed) failed" : ""
+        let (count, error) = (view.totals.count, view.totals.count(.error))
+        let failed = error > 0 ? ", \(error) failed" : ""
         if let signer = view.options.signedBy {
             context.output.writeLine("lists signed by \(SignatureKey.shown(signer))")
         } else if let signer = view.options.claimedSigner {
@@ -287,7 +291,7 @@ struct BarrelQueryCommand: Command {
         }
         context.output.writeLine(
             Escaping.visible(
-                "\(view.name): \(view.complete) of \(view.total) complete\(failed), " + view.amount(atLeast)))
+                "\(view.name): \(view.totals.count(.complete)) of \(count) complete\(failed), " + view.amount(atLeast)))
         return status
     }
 

@@ -70,7 +70,7 @@ enum BarrelCommands {
                 + "members are tried again."
         ],
         operands: [OperandSpec("name", "the barrels", 1, nil, hint: .barrels)],
-        options: RunOptions.specs + ShardOptions.specs,
+        options: RunOption.specs + ShardOptions.specs,
         examples: [
             .init("fk barrel run photos -j 4", "four files at once"),
             .init("fk barrel run photos --shard auto", "the part of this task of a Slurm array"),

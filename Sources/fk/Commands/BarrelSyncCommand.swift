@@ -324,7 +324,7 @@ struct BarrelSyncOptions: Sendable {
                 "max-delete", nil, "N|P%",
                 "delete nothing if more than N files, or P percent of them, are gone (default: 50%)"),
             .flag("yes", "y", "do not ask for confirmation"),
-        ] + RunOptions.specs.filter { $0.long != "detach" }
+        ] + RunOption.specs.filter { $0.long != "detach" }
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
         run = try RunOptions(arguments, context)

@@ -28,7 +28,7 @@ struct GetOptions: Sendable {
                     "the URL is a folder, or the name a source such as s3://BUCKET/PREFIX: all its files, below -d (default: ./LAST-PART), "
                         + "in the barrel of that name"),
                 ExtractCommand.spec,
-            ] + SourceImport.specs + [dryRunSpec]) + TaskInput.specs + RunOptions.specs + ShardOptions.specs
+            ] + SourceImport.specs + [dryRunSpec]) + TaskInput.specs + RunOption.specs + ShardOptions.specs
 
     static let dryRunSpec = OptionSpec.flag(
         "dry-run", nil, "print new, changed, same and gone files of the source with their sizes, and fetch nothing")
@@ -137,8 +137,7 @@ struct BarrelCreateOptions: Sendable {
     var input: TaskInput
 
     static let specs: [OptionSpec] =
-        TaskInput.specs + OptionSpec.under(.speed, [RunOptions.connectionsSpec])
-        + OptionSpec.under(.files, [RunOptions.minFreeSpec])
+        TaskInput.specs + RunOption.specs("connections", "min-free")
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
         name = try arguments.namedBarrel()
@@ -180,7 +179,7 @@ struct BarrelAddOptions: Sendable {
             )
         ] + ListInput.specs + SignatureOptions.specs + [
             .flag("recursive", "r", "a URL is a folder with its subfolders, and no list")
-        ] + SourceImport.specs + [RunOptions.noPrivateSpec]
+        ] + SourceImport.specs + OptionSpec.under(.general, RunOption.specs("no-private"))
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
         self.arguments = arguments

@@ -3,12 +3,12 @@ import FKMiddleware
 
 /// `fk config show|get|set|unset|path`
 struct ConfigCommand: Command {
-    enum Action: Sendable, Hashable {
+    enum Action: Sendable {
         case show
-        case get(Settings.Key)
+        case get(SavedOption)
         case getBase(String)
         /// An empty value removes the setting.
-        case set(Settings.Key, String)
+        case set(SavedOption, String)
         /// Without a folder, the base is removed.
         case setBase(String, folder: String?)
         case path
@@ -26,16 +26,16 @@ struct ConfigCommand: Command {
             } else {
                 context.output.writeLine(path)
             }
-        case .get(let key):
-            let value = masked(key, try Settings.read(workPath: global.workPath)[key])
-            return answer(value ?? key.usual, isSet: value != nil)
+        case .get(let option):
+            let value = try Settings.read(workPath: global.workPath)[option.name].map(option.shown)
+            return answer(value ?? option.usual, isSet: value != nil)
         case .getBase(let name):
             let folder = try Settings.read(workPath: global.workPath).bases[name]
             return answer(folder ?? "", isSet: folder != nil)
         case .show:
             show(try Settings.read(workPath: global.workPath))
-        case .set(let key, let value):
-            try change { $0[key] = value.isEmpty ? nil : value }
+        case .set(let option, let value):
+            try change { $0[option.name] = value.isEmpty ? nil : value }
         case .setBase(let name, let folder): try change { $0.bases[name] = folder }
         }
         return ExitStatus.done
@@ -58,22 +58,17 @@ struct ConfigCommand: Command {
 
     private func show(_ settings: Settings) {
         if global.json {
-            let values = Settings.Key.allCases.map { JSON.Member($0.rawValue, JSON(masked($0, settings[$0]))) }
+            let values = SavedOption.all.map { JSON.Member($0.name, JSON(settings[$0.name].map($0.shown))) }
             let bases = settings.bases.map { JSON.Member(Settings.basePrefix + $0, .string($1)) }
             return JSONOutput(context.output).document(.object((values + bases).sorted { $0.name < $1.name }))
         }
-        for key in Settings.Key.allCases {
-            let value = masked(key, settings[key])
-            let note = value == nil ? "(default)" : "(default: \(key.usual))"
-            context.output.writeLine("\(key.rawValue) = \(Escaping.visible(value ?? key.usual)) \(note)")
+        for option in SavedOption.all {
+            let value = settings[option.name].map(option.shown)
+            let note = value == nil ? "(default)" : "(default: \(option.usual))"
+            context.output.writeLine("\(option.name) = \(Escaping.visible(value ?? option.usual)) \(note)")
         }
         for (name, folder) in settings.bases.sorted(by: { $0.key < $1.key }) {
             context.output.writeLine("\(Settings.basePrefix)\(name) = \(Escaping.visible(folder))")
         }
-    }
-
-    /// Masks a proxy's URL, which may contain a password.
-    private func masked(_ key: Settings.Key, _ value: String?) -> String? {
-        key == .proxy ? value.map(URLMasking.mask) : value
     }
 }

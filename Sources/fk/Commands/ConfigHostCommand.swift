@@ -43,7 +43,7 @@ struct ConfigHostCommand: Command {
                 "log in there, as NASA Earthdata wants it"),
             .init("fk config host huggingface.co --mirror https://mirror.example", "ask a mirror in its place"),
         ],
-        usesSettings: false,
+        usesSettings: false, usesWorkPath: false,
         make: { arguments, context in
             let isRemoval = arguments.has("remove")
             let fields = ["connections", "rate", "limit-rate", "contact", "mirror", "retry-status", "login-host"]

@@ -1,3 +1,4 @@
+import FKCore
 import FKMiddleware
 
 /// Runs a command line and returns its exit status.
@@ -49,10 +50,13 @@ struct Dispatcher: Sendable {
     func command(_ words: [String]) throws -> any Command {
         switch try CommandTable.parser(for: words).parse(words) {
         case .command(let spec, var arguments):
-            let context = try context.with(arguments)
-            if spec.usesSettings, !spec.options.isEmpty {
-                let workPath = context.global.workPath
-                try Settings.read(workPath: workPath).fill(&arguments, of: spec, workPath: workPath)
+            var context = try context.with(arguments)
+            if spec.usesWorkPath {
+                // A shard has the settings of its work path.
+                let workPath = WorkPath(context.global.workPath).ofShards.root
+                let settings = try Settings.read(workPath: workPath)
+                context.global.bases = settings.bases
+                if spec.usesSettings { try settings.fill(&arguments, of: spec, workPath: workPath) }
             }
             return try spec.make(arguments, context)
         case .help(let topic, let arguments): return try HelpCommand(topic: topic, context: context.with(arguments))

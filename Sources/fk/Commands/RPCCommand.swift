@@ -37,13 +37,7 @@ struct RPCCommand: Command {
             .repeated(
                 "directory", "d", "DIR", hint: .directory,
                 "folder for the files (default: the present one); given again: a further one that clients may name"),
-        ] + RunOptions.specs.filter { taken.contains($0.long) }
-
-    /// The options of a run that apply here.
-    private static let taken: Set<String> = [
-        "jobs", "connections", "limit-rate", "min-free", "disk-budget", "parts-folder", "durability", "transport",
-        "no-private",
-    ]
+        ] + RunOption.all.filter(\.isOfServer).map(\.spec)
 
     let settings: WebSettings
     let context: CommandContext

@@ -10,38 +10,40 @@ enum ToolCommands {
     static let configShow = CommandSpec(
         path: ["config", "show"], summary: "show all settings with their values and defaults",
         examples: [.init("fk config show", "one setting a line")],
-        make: { ConfigCommand(action: .show, context: $1) })
+        usesWorkPath: false, make: { ConfigCommand(action: .show, context: $1) })
 
     static let configGet = CommandSpec(
         path: ["config", "get"], summary: "print the value of a setting, or its default",
         operands: [keyOperand], examples: [.init("fk config get jobs", "3, unless another number was saved")],
+        usesWorkPath: false,
         make: { arguments, context in
             let name = arguments.operands[0]
             if let base = Settings.baseName(name) { return ConfigCommand(action: .getBase(base), context: context) }
             return ConfigCommand(
-                action: .get(try arguments.parseChoice(name, "key", of: Settings.Key.self)), context: context)
+                action: .get(try SavedOption.named(name, arguments)), context: context)
         })
 
     static let configUnset = CommandSpec(
         path: ["config", "unset"], summary: "remove a saved setting, so that the default counts",
         operands: [keyOperand],
         examples: [.init("fk config unset limit-rate", "no limit, unless --limit-rate says one")],
+        usesWorkPath: false,
         make: { arguments, context in
             let name = arguments.operands[0]
             if let base = Settings.baseName(name) {
                 return ConfigCommand(action: .setBase(base, folder: nil), context: context)
             }
             return ConfigCommand(
-                action: .set(try arguments.parseChoice(name, "key", of: Settings.Key.self), ""), context: context)
+                action: .set(try SavedOption.named(name, arguments), ""), context: context)
         })
 
     private static let keyOperand = OperandSpec(
-        "key", "the setting", hint: .choices(Settings.Key.allCases.map(\.rawValue)))
+        "key", "the setting", hint: .choices(SavedOption.all.map(\.name)))
 
     static let configSet = CommandSpec(
         path: ["config", "set"], summary: "save a setting; an empty value removes it",
         discussion: [
-            "Settings: \(Settings.Key.allCases.map(\.rawValue).joined(separator: ", ")). They are stored in the work path. "
+            "Settings: \(SavedOption.all.map(\.name).joined(separator: ", ")). They are stored in the work path. "
                 + "Options on the command line take precedence.",
             "base.NAME names a folder that may move: the info files have the places below it relative to it. Move it with its "
                 + "files, set base.NAME to the new place, and its tasks continue.",
@@ -54,6 +56,7 @@ enum ToolCommands {
             .init("fk config set limit-rate 5M", "the default for commands without --limit-rate"),
             .init("fk config set base.media /mnt/media", "the folder of a disk that is mounted elsewhere at times"),
         ],
+        usesWorkPath: false,
         make: { arguments, context in
             var value = arguments.operands[1]
             if let name = Settings.baseName(arguments.operands[0]) {
@@ -61,19 +64,18 @@ enum ToolCommands {
                 if let fault = Places.fault(name, folder ?? "/-") { throw arguments.error("key: \(fault).") }
                 return try ConfigCommand(action: .setBase(name, folder: folder), context: context)
             }
-            let key = try arguments.parseChoice(arguments.operands[0], "key", of: Settings.Key.self)
+            let option = try SavedOption.named(arguments.operands[0], arguments)
             if !value.isEmpty {
-                try Settings.check(key, value, arguments)
-                if key.isPath { value = try Paths.absolute(value, from: context.workingDirectory) }
-                if key == .cacert { value = try CertificateFile.check(value, arguments, context) }
+                try option.check(value, arguments)
+                value = try option.stored(value, arguments, context)
             }
-            return try ConfigCommand(action: .set(key, value), context: context)
+            return try ConfigCommand(action: .set(option, value), context: context)
         })
 
     static let configPath = CommandSpec(
         path: ["config", "path"], summary: "print the path of the file with the settings",
         examples: [.init("fk config path", "by default ~/.local/state/fk/config")],
-        make: { ConfigCommand(action: .path, context: $1) })
+        usesWorkPath: false, make: { ConfigCommand(action: .path, context: $1) })
 
     static let completions = CommandSpec(
         path: ["completions"], summary: "print a completion script for a shell",
@@ -93,6 +95,7 @@ enum ToolCommands {
             .init("fk completions zsh > /usr/local/share/zsh/site-functions/_fk", "for zsh"),
             .init("fk completions fish > ~/.config/fish/completions/fk.fish", "for fish"),
         ],
+        usesWorkPath: false,
         make: { arguments, context in
             try CompletionsCommand(
                 topic: arguments.parseChoice(arguments.operands[0], "topic", of: CompletionTopic.self),
@@ -107,7 +110,7 @@ enum ToolCommands {
         examples: [
             .init("fk man", "read it without an installed copy"), .init("fk man > fk.1", "its source"),
         ],
-        make: { ManualCommand(page: CommandTable.manual, context: $1) })
+        usesWorkPath: false, make: { ManualCommand(page: CommandTable.manual, context: $1) })
 
     static let demo = CommandSpec(
         path: ["demo"], summary: "demonstrate an interrupted and resumed download on this machine",
@@ -116,11 +119,13 @@ enum ToolCommands {
                 + "halfway, resumes it, and compares the digest of every file. Needs no network."
         ],
         options: DemoOptions.specs, examples: [.init("fk demo", "takes about ten seconds")], usesSettings: false,
+        usesWorkPath: false,
         make: { try DemoCommand(options: DemoOptions($0, $1), context: $1) })
 
     static let help = CommandSpec(
         path: ["help"], summary: "show help for a command",
         operands: [OperandSpec("command", "the words of a command, such as 'barrel create'", 0, nil)],
         examples: [.init("fk help barrel create", "the options of fk barrel create")],
+        usesWorkPath: false,
         make: { arguments, context in try HelpCommand(topic: arguments.operands, context: context) })
 }

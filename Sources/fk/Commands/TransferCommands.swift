@@ -31,7 +31,7 @@ enum TransferCommands {
             "Ends when no task is left that can run. It does not wait for suspended tasks. Members of a barrel that is divided among "
                 + "shards are left to the shards."
         ],
-        options: RunOptions.specs,
+        options: RunOption.specs,
         examples: [.init("fk run --limit-rate 2M", "everything that waits, together at most 2 MiB a second")],
         make: { try RunCommand(options: RunCommandOptions($0, $1), context: $1) })
 }

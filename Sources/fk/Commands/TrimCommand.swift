@@ -49,10 +49,10 @@ struct TrimCommand: Command {
     private static func limit(_ arguments: ParsedArguments, _ context: CommandContext) throws -> Int64 {
         if let size = try arguments.size("to", "--to", atLeast: 0) { return size }
         var saved = ParsedArguments(command: arguments.command)
-        if let text = try Settings.read(workPath: context.global.workPath)[.diskBudget] {
+        if let text = try Settings.read(workPath: context.global.workPath)["disk-budget"] {
             saved.append(text, to: "disk-budget")
         }
-        if let size = try saved.diskBudget() { return size }
+        if let size = try RunOption.orders(saved, context).diskBudget { return size }
         throw arguments.error("--to SIZE is missing: no disk-budget is saved ('fk config set disk-budget SIZE').")
     }
 

@@ -27,9 +27,9 @@ struct DemoCommand: Command {
         try await run.createBarrel(Self.barrel, urls: files.map { server.url(of: $0) })
         say("2. fk barrel run \(Self.barrel), and in the middle: SIGKILL.")
         try await run.runAndKill(Self.barrel, at: total * 2 / 5)
-        let before = run.received(Self.barrel)
-        let finished = run.complete(Self.barrel)
-        say("   Killed. On disk: \(Formatting.bytes(before)), \(Formatting.count(finished, "file")) complete.")
+        let before = run.totals(Self.barrel)
+        let finished = Formatting.count(before.count(.complete), "file")
+        say("   Killed. On disk: \(Formatting.bytes(before.received)), \(finished) complete.")
         say("3. The same command again: it continues where it stopped.")
         let status = try await run.finish(Self.barrel)
         let sent = Int64(server.bytesSent)
@@ -107,7 +107,7 @@ struct DemoRun: Sendable {
     /// Starts `fk barrel run` and kills it once this many bytes are stored.
     func runAndKill(_ name: String, at bytes: Int64) async throws {
         let process = try start(name)
-        while process.isRunning, received(name) < bytes { try await Task.sleep(for: .milliseconds(20)) }
+        while process.isRunning, totals(name).received < bytes { try await Task.sleep(for: .milliseconds(20)) }
         if process.isRunning { kill(process.processIdentifier, SIGKILL) }
         process.waitUntilExit()
         if context.errorTerminal(global.color).isTerminal { context.errors.write("\u{1b}[?7h\n") }
@@ -133,8 +133,9 @@ struct DemoRun: Sendable {
         return process
     }
 
-    func received(_ name: String) -> Int64 { (try? BarrelView(StoreReader(WorkPath(workPath)), name))?.received ?? 0 }
-    func complete(_ name: String) -> Int { (try? BarrelView(StoreReader(WorkPath(workPath)), name))?.complete ?? 0 }
+    func totals(_ name: String) -> TaskTotals {
+        (try? BarrelView(StoreReader(WorkPath(workPath)), name))?.totals ?? TaskTotals()
+    }
 
     func check(_ file: DemoFile, sent: Int64) -> Result {
         let url = URL(fileURLWithPath: directory).appendingPathComponent(file.name)

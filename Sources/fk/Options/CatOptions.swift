@@ -50,7 +50,7 @@ struct CatOptions: Sendable {
                     "keep each file in the folder of -d, as 'fk get' does; without it nothing is left at the end"),
             ])
         + TaskInput.specs.filter { !otherInput.contains($0.long) }
-        + RunOptions.specs.filter { runOptions.contains($0.long) }
+        + RunOption.specs.filter { runOptions.contains($0.long) }
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
         if arguments.has("json") {

@@ -38,6 +38,31 @@ struct TaskInput: Sendable {
     static let inputSpec = OptionSpec.value(
         "input", "i", "FILE|URL", hint: .file, "read a list of files from FILE or a URL; '-' is standard input")
 
+    /// The options whose values `fk config` saves.
+    static let saved = [
+        SavedOption(name: "retry", usual: "4") { _ = try retries($0, $1) },
+        SavedOption(name: "timeout", usual: "30 s to connect, 60 s of silence") { _ = try timeout($0, $1) },
+        .path("directory", usual: "the current folder"),
+        SavedOption(
+            name: "proxy", usual: "that of the environment", check: { arguments, _ in _ = try arguments.proxy() },
+            shown: URLMasking.mask),
+        authorities,
+    ]
+
+    private static var authorities: SavedOption {
+        var option = SavedOption.path("cacert", usual: "the authorities of the system")
+        option.stored = CertificateFile.check
+        return option
+    }
+
+    private static func retries(_ arguments: ParsedArguments, _ written: String) throws -> Int? {
+        try arguments.integer("retry", written, in: 0...1000)
+    }
+
+    private static func timeout(_ arguments: ParsedArguments, _ written: String) throws -> Double? {
+        try arguments.seconds("timeout", written, in: 1...86_400)
+    }
+
     static let specs: [OptionSpec] =
         OptionSpec.under(
             .files,
@@ -400,8 +425,8 @@ struct TaskInput: Sendable {
         options.minFree = try arguments.size("min-free", "--min-free", atLeast: 0)
         options.connections = try arguments.connections("connections", "-x")
         options.mirrorPolicy = try arguments.choice("mirrors", "--mirrors", of: MirrorPolicy.self)
-        options.maxAttempts = try arguments.integer("retry", "--retry", in: 0...1000).map { $0 + 1 }
-        options.timeoutSeconds = try arguments.seconds("timeout", "--timeout", in: 1...86_400)
+        options.maxAttempts = try Self.retries(arguments, "--retry").map { $0 + 1 }
+        options.timeoutSeconds = try Self.timeout(arguments, "--timeout")
         options.caPath = try arguments["cacert"].map { try CertificateFile.check($0, arguments, context) }
         options.cookiePath = try cookieFile(arguments, context)
         options.pinnedPublicKey = arguments["pinnedpubkey"]
@@ -446,7 +471,7 @@ struct TaskInput: Sendable {
         }
         if !routes.isEmpty { options.hostAddresses = routes }
         if let seconds = try arguments.seconds("max-time", "--max-time", in: 1...31_536_000) {
-            let start = try RunOptions.start(arguments) ?? Date()
+            let start = try arguments.start() ?? Date()
             options.deadline = start.addingTimeInterval(seconds)
         }
     }

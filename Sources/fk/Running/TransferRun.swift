@@ -137,14 +137,7 @@ extension RunOptions {
 
     /// The options that have no effect because another process is the engine; nil if there are none.
     func followerNote(_ goal: RunSession.Goal) -> String? {
-        var names: [String] = []
-        if orders.durability != nil { names.append("--durability") }
-        if orders.transport != nil { names.append("--transport") }
-        if orders.partsFolder != nil { names.append("--parts-folder") }
-        if orders.diskBudget != nil { names.append("--disk-budget") }
-        // A task that the command adds has it of its own.
-        if case .added = goal {} else if orders.noPrivate { names.append("--no-private") }
-        if case .everything = goal, orders.minFree != nil { names.append("--min-free") }
+        var names = RunOption.ignored(orders, goal)
         if case .everything = goal, orders.own != nil { names.append("the limits") }
         guard !names.isEmpty else { return nil }
         let options = names.joined(separator: ", ")

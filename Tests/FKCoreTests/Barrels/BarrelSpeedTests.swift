@@ -6,7 +6,7 @@ import Testing
 
 @Suite("The speed of a barrel")
 struct BarrelSpeedTests {
-    private typealias Account = TaskEntry.Account
+    private typealias Share = TaskTotals.Share
 
     /// A barrel of waiting members without bytes.
     private func barrel(of count: Int) -> BarrelEntry {
@@ -15,7 +15,7 @@ struct BarrelSpeedTests {
             let url = "http://h.example/\(number)"
             _ = barrel.insert(BarrelMember(id: TaskID(url: url), url: url))
         }
-        barrel.count((0..<count).map { _ in Account(state: .idle) })
+        barrel.count((0..<count).map { _ in Share(state: .idle) })
         return barrel
     }
 
@@ -24,12 +24,12 @@ struct BarrelSpeedTests {
         var barrel = barrel(of: 100)
         #expect(barrel.info(now: 0).bytesPerSecond == 0)
         // One member runs at every report. 20 files of 200 KB end in each second.
-        barrel.replace(Account(state: .idle), by: Account(state: .action))
+        barrel.replace(Share(state: .idle), by: Share(state: .action))
         for second in 1...4 {
             for _ in 0..<20 {
-                barrel.replace(Account(state: .idle), by: Account(state: .action))
+                barrel.replace(Share(state: .idle), by: Share(state: .action))
                 barrel.replace(
-                    Account(state: .action), by: Account(received: 200_000, expected: 200_000, state: .complete))
+                    Share(state: .action), by: Share(received: 200_000, expected: 200_000, state: .complete))
             }
             let rate = barrel.info(now: Int64(second) * 1_000_000_000).bytesPerSecond
             #expect(abs(rate - 4_000_000) < 1)
@@ -60,15 +60,15 @@ struct BarrelSpeedTests {
     func noSpeed() {
         var barrel = barrel(of: 2)
         _ = barrel.info(now: 0)
-        let brought = Account(received: 500, expected: 1_000, state: .action)
-        barrel.replace(Account(), by: brought)
+        let brought = Share(received: 500, expected: 1_000, state: .action)
+        barrel.replace(Share(), by: brought)
         #expect(barrel.info(now: 1_000_000_000).bytesPerSecond == 0)
         // The file starts again.
-        barrel.replace(brought, by: Account(received: 0, expected: 1_000, state: .action))
+        barrel.replace(brought, by: Share(received: 0, expected: 1_000, state: .action))
         #expect(barrel.info(now: 2_000_000_000).bytesPerSecond == 0)
-        barrel.replace(Account(received: 0, expected: 1_000, state: .action), by: brought)
+        barrel.replace(Share(received: 0, expected: 1_000, state: .action), by: brought)
         #expect(barrel.info(now: 3_000_000_000).bytesPerSecond > 0)
-        barrel.replace(brought, by: Account(received: 500, expected: 1_000, state: .suspend))
+        barrel.replace(brought, by: Share(received: 500, expected: 1_000, state: .suspend))
         #expect(barrel.info(now: 3_100_000_000).bytesPerSecond == 0)
     }
 

@@ -142,7 +142,7 @@ struct BarrelSumTests {
         for _ in 0..<300 {
             var barrel = BarrelEntry(record: BarrelRecord(name: "b", created: Date(timeIntervalSince1970: 0)))
             barrel.count([])
-            var members: [TaskID: TaskEntry.Account] = [:]
+            var members: [TaskID: TaskTotals.Share] = [:]
             var last: Double?
             var joined = 0
             for _ in 0..<60 {
@@ -153,21 +153,21 @@ struct BarrelSumTests {
                     let id = TaskID(url: "http://h/\(joined)")
                     if barrel.info().isComplete { last = nil }
                     _ = barrel.insert(.init(id: id, url: "http://h/\(joined)"))
-                    members[id] = TaskEntry.Account(isLengthUnknown: true, state: .idle)
+                    members[id] = TaskTotals.Share(state: .idle)
                     barrel.replace(.init(), by: members[id]!)
                 case 1 where members.count > 1:
                     _ = barrel.remove(id!)
                     barrel.replace(members.removeValue(forKey: id!)!, by: .init())
                 default:
                     guard let id, let old = members[id] else { continue }
-                    let new = account(after: old, &random)
+                    let new = share(after: old, &random)
                     if barrel.info().isComplete, new.state != .complete { last = nil }
                     members[id] = new
                     barrel.replace(old, by: new)
                 }
                 let info = barrel.info()
                 let isComplete = !members.isEmpty && members.values.allSatisfy { $0.state == .complete }
-                #expect(info.isExpectedKnown == (!members.isEmpty && members.values.allSatisfy { !$0.isLengthUnknown }))
+                #expect(info.isExpectedKnown == (!members.isEmpty && members.values.allSatisfy { $0.expected != nil }))
                 #expect((info.fraction == 1) == isComplete)
                 #expect(info.fraction ?? 1 >= last ?? 0)
                 if last != nil { #expect(info.fraction != nil) }
@@ -176,13 +176,13 @@ struct BarrelSumTests {
         }
     }
 
-    private func account(after old: TaskEntry.Account, _ random: inout SeededRandom) -> TaskEntry.Account {
+    private func share(after old: TaskTotals.Share, _ random: inout SeededRandom) -> TaskTotals.Share {
         let length = Int64.random(in: 0...1_000, using: &random)
         switch Int.random(in: 0..<6, using: &random) {
         case 0: return .init(received: length, expected: length, state: .complete)
-        case 1: return .init(received: 0, expected: 0, isLengthUnknown: true, state: .error)
-        case 2: return .init(received: 0, expected: 0, isLengthUnknown: true, state: .cancel)
-        case 3: return .init(received: length / 3, expected: length / 3, isLengthUnknown: true, state: .action)
+        case 1: return .init(state: .error)
+        case 2: return .init(state: .cancel)
+        case 3: return .init(received: length / 3, state: .action)
         default: return .init(received: min(old.received, length), expected: length, state: .action)
         }
     }

@@ -191,8 +191,8 @@ private func systemWrite(_ descriptor: Int32, _ bytes: UnsafeRawPointer?, _ coun
 }
 
 /// How long this thread has worked: what a busy machine does to the clock on the wall does not count.
-private enum ProcessorTime {
-    static var ofThread: Duration {
+package enum ProcessorTime {
+    package static var ofThread: Duration {
         var time = timespec()
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
         return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)

@@ -222,12 +222,48 @@ import Testing
         #expect(try Settings.read(workPath: folder.path).bases.count == 24)
     }
 
+    @Test("a saved value is checked as the option is, under the setting's name")
+    func checks() throws {
+        let wrong = [
+            "jobs": "0", "connections": "300", "limit-rate": "fast", "min-free": "-1", "disk-budget": "0",
+            "retry": "1001",
+            "timeout": "0", "durability": "never", "transport": "ftp", "directory": "a ", "parts-folder": "a\n",
+            "proxy": "gopher://h", "cacert": "a ",
+        ]
+        let arguments = ParsedArguments(command: ["config", "set"])
+        for option in SavedOption.all {
+            let value = try #require(wrong[option.name], "\(option.name) has no wrong value here")
+            let error = try #require(throws: UsageError.self) { try option.check(value, arguments) }
+            let name = option.name == "proxy" ? "--proxy" : option.name
+            #expect(error.message.hasPrefix("\(name): "), "\(error)")
+        }
+        let names = try #require(throws: UsageError.self) { try SavedOption.named("job", arguments) }
+        #expect(names.message.hasSuffix("Did you mean 'jobs'?"))
+        for (name, value) in ["disk-budget": "none", "connections": "auto", "limit-rate": "0", "directory": "/a b"] {
+            try SavedOption.named(name, arguments).check(value, arguments)
+        }
+    }
+
+    @Test("settings that cannot be read stop what depends on them, and no help") func unreadable() async throws {
+        let sandbox = try Sandbox()
+        try FileManager.default.createDirectory(atPath: sandbox.workPath, withIntermediateDirectories: true)
+        try Data([0xff]).write(to: URL(fileURLWithPath: "\(sandbox.workPath)/config"))
+        for words in [["list"], ["get", "http://127.0.0.1:1/a"], ["config", "show"]] {
+            let result = try await sandbox.fk(words)
+            #expect(result.status != 0 && result.errors.contains("/config is not UTF-8 text"), "\(words) \(result)")
+        }
+        for words in [["config", "path"], ["man"], ["help", "get"], ["completions", "bash"]] {
+            let result = try await sandbox.fk(words)
+            #expect(result.status == 0 && result.errors == "", "\(words) \(result)")
+        }
+    }
+
     @Test("Saved settings stand in for options that were not given") func settings() throws {
         let folder = try TemporaryFolder()
         var settings = Settings()
-        settings[.jobs] = "7"
-        settings[.directory] = "/saved-x"
-        settings[.proxy] = "http://u:p@proxy"
+        settings["jobs"] = "7"
+        settings["directory"] = "/saved-x"
+        settings["proxy"] = "http://u:p@proxy"
         try settings.write(workPath: folder.path)
         #expect(try Settings.read(workPath: folder.path) == settings)
         let mode = try FileManager.default.attributesOfItem(atPath: "\(folder.path)/config")[.posixPermissions] as? Int
@@ -236,7 +272,7 @@ import Testing
         let spec = try #require(CommandTable.all.first { $0.path == ["get"] })
         try settings.fill(&arguments, of: spec, workPath: folder.path)
         #expect(arguments["jobs"] == "7" && arguments["directory"] == "own")
-        settings[.jobs] = "0"
+        settings["jobs"] = "0"
         var without = ParsedArguments(command: ["get"])
         #expect(throws: UsageError.self) { try settings.fill(&without, of: spec, workPath: folder.path) }
     }

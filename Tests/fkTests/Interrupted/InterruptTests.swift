@@ -61,11 +61,11 @@ import Testing
         #expect(try JSON.lines(last.output).last?.number("bytes") ?? .max <= count - 1_200_000)
     }
 
-    /// `fk get` with a million bytes of the file; no more come before the server is asked again.
+    /// `fk get` with a million bytes of the file; no more come before the gate opens.
     private func begun() async throws -> (url: String, running: RunningFK) {
         let url = server.url("/f")
         server.serve("/f", body, stallingAt: 1_000_000, gate)
-        let running = try sandbox.start("get", url)
+        let running = try sandbox.start("get", "-x1", url)
         try #require(try await sandbox.record(url) { $0.received == 1_000_000 } != nil)
         return (url, running)
     }
@@ -77,6 +77,7 @@ import Testing
         let (url, running) = try await begun()
         running.signal(number)
         let stopped = await running.end()
+        gate.open()
         #expect(stopped.status == status)
         #expect(stopped.output == "")
         let last = stopped.errors.split(separator: "\n").last ?? ""
@@ -125,6 +126,7 @@ import Testing
         running.signal(SIGINT)
         running.signal(SIGINT)
         #expect(await running.end().status == 130)
+        gate.open()
         try await sandbox.done("get", url)
         #expect(try sandbox.bytes("f") == body)
         #expect(server.requests.last?["Range"] == "bytes=1000000-")
@@ -134,6 +136,7 @@ import Testing
         let (url, running) = try await begun()
         running.signal(SIGTERM)
         _ = await running.end()
+        gate.open()
         #expect(try await sandbox.fk("suspend", url).output.contains("suspended"))
         try await sandbox.done("run")
         #expect(server.requests.count == 1)

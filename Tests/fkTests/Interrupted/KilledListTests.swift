@@ -133,6 +133,7 @@ import Testing
         }
         run.kill()
         _ = await run.end()
+        gate.open()
         try #require(record != nil)
         try await sandbox.done("get", "-i", "f.meta4", "-x", "1")
         #expect(try sandbox.bytes("f") == large)

@@ -148,6 +148,6 @@ import Testing
         let states = schema.root["$defs"]?["state"]?["enum"]?.list.compactMap(\.text)
         #expect(states.map(Set.init) == Set(DownloadState.allCases.map(\.rawValue)))
         let settings = schema.root["$defs"]?["settings"]?["properties"]?.members.keys
-        #expect(settings.map { Set($0) } == Set(Settings.Key.allCases.map(\.rawValue)))
+        #expect(settings.map { Set($0) } == Set(SavedOption.all.map(\.name)))
     }
 }

@@ -27,10 +27,13 @@ import Testing
             ("suspend", "suspend"), ("toggle", "suspend"), ("cancel", "cancel"), ("trash", nil),
         ] as [(String, String?)])
     func verbs(verb: String, state: String?) async throws {
+        let own = Gate()
+        server.serve("/a", body, stallingAt: 500_000, own)
         let running = try await startStalled("a", "b")
         try await sandbox.done([verb, url("a")] + (verb == "trash" ? ["-y"] : []))
         #expect(try sandbox.reader.records(url: url("a")).first?.state.rawValue == state)
         #expect(try sandbox.reader.records(url: url("b")).first?.state == .action)
+        own.open()
         if state == "suspend" {
             try await sandbox.done(verb == "toggle" ? verb : "resume", url("a"))
             #expect(try await sandbox.record(url("a")) { $0.state == .complete } != nil)
@@ -142,6 +145,7 @@ import Testing
         #expect(try await sandbox.record(url("b")) { $0.received == 500_000 } != nil)
         engine.kill()
         #expect(await engine.end().status == 137)
+        gate.open()
         let end = await follower.end()
         #expect(end.status == 0, "\(end.errors)")
         #expect(end.errors.contains("continues with them"))
@@ -156,6 +160,7 @@ import Testing
         let run = try sandbox.start("run")
         #expect(try await run.says("following it"))
         engine.kill()
+        gate.open()
         #expect(await run.end().status == 0)
         #expect(try sandbox.bytes("a") == body)
         #expect(try sandbox.bytes("b") == body)
@@ -167,6 +172,7 @@ import Testing
         #expect(try await sandbox.record(url("b")) { $0.received == 500_000 } != nil)
         engine.signal(SIGTERM)
         #expect(await engine.end().status == 143)
+        gate.open()
         #expect(await follower.end().status == 0)
         #expect(try sandbox.bytes("b") == body)
     }

@@ -28,7 +28,7 @@ struct RunOrdersTests {
 
     @Test("each option of a run is in the orders, or concerns this process alone") func each() throws {
         let none = try options([]).orders
-        for spec in RunOptions.specs where !Self.own.contains(spec.long) {
+        for spec in RunOption.specs where !Self.own.contains(spec.long) {
             #expect(Self.words[spec.long] != nil, "--\(spec.long) has no value here")
             let names = spec.long == "log-level" ? ["log", "log-level"] : [spec.long]
             var (orders, plain) = (try options(names).orders, none)
@@ -36,6 +36,17 @@ struct RunOrdersTests {
             if spec.long == "log-level" { plain.log = orders.log }
             #expect(orders != plain, "--\(spec.long) is not in the orders")
         }
+    }
+
+    @Test("what has no effect while another process is the engine is named, for the tasks that the command is about")
+    func ignored() throws {
+        let orders = try options(Self.words.keys.sorted()).orders
+        let engine = ["--disk-budget", "--parts-folder", "--durability", "--transport"]
+        #expect(RunOption.ignored(orders, .added) == engine)
+        #expect(RunOption.ignored(orders, .barrels(["b"])) == engine + ["--no-private"])
+        #expect(RunOption.ignored(orders, .tasks([])) == engine + ["--no-private"])
+        #expect(RunOption.ignored(orders, .everything) == ["--min-free"] + engine + ["--no-private"])
+        #expect(RunOption.ignored(RunOrders(), .everything).isEmpty)
     }
 
     @Test("every field arrives, also in the file of a background run") func whole() throws {

@@ -92,7 +92,7 @@ final class PlaceTests: ServedSuite {
     func settingText() throws {
         for name in ["a\u{a0}", "\u{2028}b", "c\u{85}d", "caf\u{e9}", "cafe\u{301}", "\u{301}x"] {
             let line = "directory = /x/\(name)\n"
-            let directory = Settings.parse(line)[.directory]
+            let directory = Settings.parse(line)["directory"]
             #expect(directory?.isExactly("/x/\(name)") == true)
         }
     }

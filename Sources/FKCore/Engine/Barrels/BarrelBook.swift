@@ -79,7 +79,7 @@ struct BarrelBook {
         return barrels[name]?.remove(id) ?? false
     }
 
-    mutating func count(_ name: String, _ accounts: [TaskEntry.Account]) { barrels[name]?.count(accounts) }
+    mutating func count(_ name: String, _ shares: [TaskTotals.Share]) { barrels[name]?.count(shares) }
 
     /// The sums of an open and counted barrel (`BarrelEntry.info`).
     mutating func info(_ name: String, now: Int64, first: Double) -> BarrelInfo {
@@ -87,7 +87,7 @@ struct BarrelBook {
     }
 
     /// Updates the sums of these barrels for a change of a member.
-    mutating func replace(_ old: TaskEntry.Account, by new: TaskEntry.Account, in names: some Sequence<String>) {
+    mutating func replace(_ old: TaskTotals.Share, by new: TaskTotals.Share, in names: some Sequence<String>) {
         for name in names { barrels[name]?.replace(old, by: new) }
     }
 

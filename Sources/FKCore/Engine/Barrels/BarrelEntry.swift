@@ -117,10 +117,10 @@ package struct BarrelEntry {
     // MARK: The sum
 
     /// Counts all members.
-    package mutating func count(_ accounts: some Sequence<TaskEntry.Account>) { sum.count(accounts) }
+    package mutating func count(_ shares: some Sequence<TaskTotals.Share>) { sum.count(shares) }
 
     /// Updates the sum for a change of one member.
-    package mutating func replace(_ old: TaskEntry.Account, by new: TaskEntry.Account) { sum.replace(old, by: new) }
+    package mutating func replace(_ old: TaskTotals.Share, by new: TaskTotals.Share) { sum.replace(old, by: new) }
 
     /// The present sums, as `TaskSum.info`.
     package mutating func info(now: Int64? = nil, first: Double = 0) -> BarrelInfo {

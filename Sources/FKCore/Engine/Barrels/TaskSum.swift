@@ -4,13 +4,7 @@ import FKMiddleware
 /// change of a task.
 package struct TaskSum {
     private(set) var isCounted = false
-    package private(set) var received: Int64 = 0
-    package private(set) var expected: Int64 = 0
-    /// The number of tasks of unknown length.
-    private var unknownLengths = 0
-    /// Those of them that can still run.
-    private var openUnknownLengths = 0
-    package private(set) var states: [DownloadState: Int] = [:]
+    package private(set) var totals = TaskTotals()
     /// The highest fraction that was reported.
     private var shownFraction: Double?
     /// The bytes that arrived for the tasks since the sum was counted, also for those that have ended since.
@@ -31,33 +25,18 @@ package struct TaskSum {
     package mutating func joined() { if shownFraction == 1 { shownFraction = nil } }
 
     /// Counts all tasks.
-    package mutating func count(_ accounts: some Sequence<TaskEntry.Account>) {
-        received = 0
-        expected = 0
-        unknownLengths = 0
-        openUnknownLengths = 0
-        states = [:]
+    package mutating func count(_ shares: some Sequence<TaskTotals.Share>) {
+        totals = TaskTotals()
         isCounted = true
-        for account in accounts { replace(TaskEntry.Account(), by: account) }
+        for share in shares { totals.add(share) }
     }
 
     /// Updates the sum for a change of one task.
-    package mutating func replace(_ old: TaskEntry.Account, by new: TaskEntry.Account) {
+    package mutating func replace(_ old: TaskTotals.Share, by new: TaskTotals.Share) {
         guard isCounted else { return }
         // The bytes that a task brings along when it joins did not arrive now.
         if old.state != nil, new.state != nil { fetched &+= max(0, new.received &- old.received) }
-        // Servers report any length. If a sum overflows, it is wrong, which is harmless.
-        received &+= new.received &- old.received
-        expected &+= new.expected &- old.expected
-        unknownLengths += (new.isLengthUnknown ? 1 : 0) - (old.isLengthUnknown ? 1 : 0)
-        openUnknownLengths += (new.isOpenLengthUnknown ? 1 : 0) - (old.isOpenLengthUnknown ? 1 : 0)
-        if old.state != new.state {
-            if let state = old.state {
-                states[state, default: 1] -= 1
-                if states[state] == 0 { states[state] = nil }
-            }
-            if let state = new.state { states[state, default: 0] += 1 }
-        }
+        totals.replace(old, by: new)
     }
 
     /// The present sums. The returned fraction counts as reported and does not decrease later. The speed is that of all bytes
@@ -67,18 +46,17 @@ package struct TaskSum {
     ///   - now: the time of the monotonic clock; nil, the default, measures no speed.
     ///   - first: the speed at the first call, which has nothing to compare with; the default is 0.
     package mutating func info(_ name: String, total: Int, now: Int64? = nil, first: Double = 0) -> BarrelInfo {
-        var info = BarrelInfo(name: name, states: states, total: total)
-        let isKnown = unknownLengths == 0 && info.total > 0
-        info.count = ByteCount(
-            received: received, expected: expected > 0 || isKnown ? expected : nil, isLowerBound: !isKnown)
-        info.unknownLengths = openUnknownLengths
+        let open = totals.where { !$0.isOver }.unknownLengths
+        var info = BarrelInfo(name: name, states: totals.states, total: total)
+        info.count = totals.bytes
+        info.unknownLengths = open
         // A member that has failed may never get a length. The fraction is that of the others.
         var shown = info.count
-        shown.isLowerBound = openUnknownLengths > 0 || info.total == 0
+        shown.isLowerBound = open > 0 || info.total == 0
         shownFraction = ProgressFraction.next(after: shownFraction, of: shown, isComplete: info.isComplete)
         info.fraction = shownFraction
         if let now { speed.add(time: now, bytes: fetched) }
-        info.bytesPerSecond = states[.action] == nil ? 0 : speed.isMeasured ? speed.bytesPerSecond : first
+        info.bytesPerSecond = totals.count(.action) == 0 ? 0 : speed.isMeasured ? speed.bytesPerSecond : first
         return info
     }
 }

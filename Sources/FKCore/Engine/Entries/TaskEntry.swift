@@ -50,29 +50,7 @@ package final class TaskEntry {
     /// The readers of its bytes; nil without any.
     weak var feed: ReadFeed?
     /// The values that barrels and totals last counted for this task.
-    var accounted = Account()
-
-    /// The values of a task that barrels and totals count.
-    package struct Account: Equatable {
-        package var received: Int64 = 0
-        package var expected: Int64 = 0
-        /// True if the length is unknown. `expected` is then the number of received bytes.
-        package var isLengthUnknown = false
-        package var state: DownloadState?
-
-        /// True if the length is unknown and the task can still run.
-        package var isOpenLengthUnknown: Bool { isLengthUnknown && state?.isOver == false }
-
-        /// Creates values, by default those of a task that counts nowhere.
-        package init(
-            received: Int64 = 0, expected: Int64 = 0, isLengthUnknown: Bool = false, state: DownloadState? = nil
-        ) {
-            self.received = received
-            self.expected = expected
-            self.isLengthUnknown = isLengthUnknown
-            self.state = state
-        }
-    }
+    var accounted = TaskTotals.Share()
 
     /// - Parameter site: returns the host of the next URL; the default computes it.
     package init(
@@ -111,12 +89,9 @@ package final class TaskEntry {
         return run.attempt.averageSpeed(received: received, now: now) ?? record.bytesPerSecond
     }
 
-    package var account: Account {
-        let received = received
-        return Account(
-            received: received, expected: max(record.expected ?? 0, received),
-            isLengthUnknown: record.expected == nil && record.state != .complete && record.state != .unknown,
-            state: record.state)
+    /// The values that barrels and totals count for the task now.
+    package var share: TaskTotals.Share {
+        TaskTotals.Share(received: received, expected: record.expected, state: record.state)
     }
 
     /// The task as middlewares see it.

@@ -90,16 +90,6 @@ extension Reporter: ChangeFeed {
     }
 }
 
-extension DownloadState {
-    /// True if the task does not run again unless it is queued again.
-    package var isOver: Bool {
-        switch self {
-        case .complete, .error, .cancel, .unknown: true
-        case .idle, .action, .suspend: false
-        }
-    }
-}
-
 extension BarrelInfo {
     /// True if no member runs again unless it is queued again.
     package var isOver: Bool { states.allSatisfy { $0.key.isOver || $0.value == 0 } }

@@ -71,7 +71,7 @@ final class Reporter {
             let accounts = try barrel.ids.map { id in
                 let isInMemory = book[id] != nil
                 defer { if !isInMemory { book.rest(id) } }
-                return try book.find(id)?.accounted ?? TaskEntry.Account(state: .unknown)
+                return try book.find(id)?.accounted ?? TaskTotals.Share(state: .unknown)
             }
             barrel.count(accounts)
             barrels.book.count(name, accounts)
@@ -91,7 +91,7 @@ final class Reporter {
     /// Updates the sums of barrels and the number of open tasks for one task.
     func account(_ entry: TaskEntry) {
         let old = entry.accounted
-        let new = entry.account
+        let new = entry.share
         if old != new {
             entry.accounted = new
             barrels.book.replace(old, by: new, in: entry.record.barrels)

@@ -15,7 +15,7 @@ extension TaskBook {
     /// A task outside of any queue.
     private func detached(_ record: TaskRecord) -> TaskEntry {
         let entry = TaskEntry(record: record, info: InfoHandle(), isNew: false)
-        entry.accounted = entry.account
+        entry.accounted = entry.share
         return entry
     }
 }

@@ -63,7 +63,7 @@ extension TaskBook {
         if isParked(id) { return unpark(id, group: schedule.ready.group(of: id)) }
         guard let isAdmitted = resting.remove(id), let entry = read(id) else { return nil }
         entry.admit(isAdmitted)
-        entry.accounted = entry.account
+        entry.accounted = entry.share
         insert(entry)
         return entry
     }
@@ -83,7 +83,7 @@ extension TaskBook {
         entry.admit()
         entry.isOpen = true
         entry.group = group
-        entry.accounted = entry.account
+        entry.accounted = entry.share
         insert(entry)
         return entry
     }

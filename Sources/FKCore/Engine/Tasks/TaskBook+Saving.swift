@@ -86,7 +86,7 @@ extension TaskBook {
     /// Makes a task a member, in its record and in the open barrel.
     package func join(_ entry: TaskEntry, barrel name: String) {
         let isMember = !barrels.book.insert(.init(id: entry.id, url: entry.record.task.url), into: name)
-        if !isMember { barrels.book.replace(TaskEntry.Account(), by: entry.accounted, in: [name]) }
+        if !isMember { barrels.book.replace(TaskTotals.Share(), by: entry.accounted, in: [name]) }
         guard !entry.record.barrels.containsExactly(name) else { return }
         entry.record.join(name)
         write(entry)
@@ -97,7 +97,7 @@ extension TaskBook {
         entry.record.leave(name)
         guard (try? barrels.open(name, creating: false)) != nil else { return }
         if barrels.book.remove(entry.id, from: name) {
-            barrels.book.replace(entry.accounted, by: TaskEntry.Account(), in: [name])
+            barrels.book.replace(entry.accounted, by: TaskTotals.Share(), in: [name])
         }
     }
 

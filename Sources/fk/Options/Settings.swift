@@ -5,49 +5,11 @@ import Foundation
 
 /// The saved settings of a work path: options that need not be typed each time.
 ///
-/// A small text file, `<work path>/config`, with one `key = value` per line in the order of `Key`. `#` starts a
+/// A small text file, `<work path>/config`, with one `key = value` per line in the order of `SavedOption.all`. `#` starts a
 /// comment line.
 struct Settings: Sendable, Hashable {
-    /// Each is the long name of an option.
-    enum Key: String, Sendable, CaseIterable {
-        case jobs
-        case connections
-        case limitRate = "limit-rate"
-        case minFree = "min-free"
-        case diskBudget = "disk-budget"
-        case retry
-        case timeout
-        case durability
-        case transport
-        case directory
-        case partsFolder = "parts-folder"
-        case proxy
-        case cacert
-
-        /// The default, in words where it is no value of the option.
-        var usual: String {
-            switch self {
-            case .jobs: "3"
-            case .connections: "auto"
-            case .limitRate: "no limit"
-            case .minFree: "64M"
-            case .diskBudget: ParsedArguments.noBudget
-            case .retry: "4"
-            case .timeout: "30 s to connect, 60 s of silence"
-            case .durability: Durability.process.rawValue
-            case .transport: TransportKind.automatic.rawValue
-            case .directory: "the current folder"
-            case .partsFolder: "beside the finished file"
-            case .proxy: "that of the environment"
-            case .cacert: "the authorities of the system"
-            }
-        }
-
-        /// True for a value that is saved as an absolute path.
-        var isPath: Bool { [.directory, .partsFolder, .cacert].contains(self) }
-    }
-
-    private(set) var values: [Key: String] = [:]
+    /// The values by the names of their options.
+    private var values: [String: String] = [:]
     /// The folders of bases (`Configure.bases`), each a line `base.NAME = FOLDER`.
     var bases: [String: String] = [:]
 
@@ -56,47 +18,26 @@ struct Settings: Sendable, Hashable {
 
     static func path(workPath: String) -> String { WorkPath(workPath).configPath }
 
-    subscript(key: Key) -> String? {
-        get { values[key] }
-        set { values[key] = newValue }
-    }
-
-    /// Checks a value by the rules of its option.
-    static func check(_ key: Key, _ value: String, _ arguments: ParsedArguments) throws {
-        var trial = ParsedArguments(command: arguments.command)
-        trial.append(value, to: key.rawValue)
-        let name = key.rawValue
-        switch key {
-        case .jobs: _ = try trial.integer(name, name, in: 1...256)
-        case .connections: _ = try trial.connections(name, name)
-        case .limitRate: _ = try trial.rate(name, name)
-        case .minFree: _ = try trial.size(name, name, atLeast: 0)
-        case .diskBudget: _ = try trial.diskBudget()
-        case .retry: _ = try trial.integer(name, name, in: 0...1000)
-        case .timeout: _ = try trial.seconds(name, name, in: 1...86_400)
-        case .durability: _ = try trial.choice(name, name, of: Durability.self)
-        case .transport: _ = try trial.choice(name, name, of: TransportKind.self)
-        case .proxy: _ = try trial.proxy()
-        case .directory, .partsFolder, .cacert:
-            guard !value.utf8.contains(where: { $0 < 0x20 }) else {
-                throw arguments.error("\(name): control characters are not allowed.")
-            }
-            guard value.utf8.last != 0x20 else { throw arguments.error("\(name): the path ends in a blank.") }
-        }
+    /// The value of an option, by its name.
+    subscript(name: String) -> String? {
+        get { values[name] }
+        set { values[name] = newValue }
     }
 
     /// Adds the saved values of the command's options that were not given.
     ///
     /// - Throws: `UsageError` with the name of the file if it contains an invalid value.
     func fill(_ arguments: inout ParsedArguments, of spec: CommandSpec, workPath: String) throws {
-        for key in Key.allCases where !arguments.has(key.rawValue) {
-            guard let value = values[key], spec.options.contains(where: { $0.long == key.rawValue }) else { continue }
+        for option in SavedOption.all where !arguments.has(option.name) {
+            guard let value = values[option.name], spec.options.contains(where: { $0.long == option.name }) else {
+                continue
+            }
             do {
-                try Self.check(key, value, arguments)
+                try option.check(value, arguments)
             } catch let error as UsageError {
                 throw arguments.error("\(Self.path(workPath: workPath)): \(error.message)")
             }
-            arguments.append(value, to: key.rawValue)
+            arguments.append(value, to: option.name)
         }
     }
 
@@ -127,8 +68,8 @@ struct Settings: Sendable, Hashable {
                 String(Substring($0)).trimmingBlanks
             }
             guard parts.count == 2, !parts[1].isEmpty else { continue }
-            if let key = Key(rawValue: parts[0]) {
-                settings[key] = parts[1]
+            if let option = SavedOption.named(parts[0]) {
+                settings[option.name] = parts[1]
             } else if let name = baseName(parts[0]), Places.fault(name, parts[1]) == nil {
                 settings.bases[name] = parts[1]
             }
@@ -142,7 +83,7 @@ struct Settings: Sendable, Hashable {
     }
 
     var text: String {
-        Key.allCases.compactMap { key in self[key].map { "\(key.rawValue) = \($0)\n" } }.joined()
+        SavedOption.all.compactMap { option in self[option.name].map { "\(option.name) = \($0)\n" } }.joined()
             + bases.sorted { $0.key < $1.key }.map { "\(Self.basePrefix)\($0) = \($1)\n" }.joined()
     }
 
