@@ -91,6 +91,7 @@ import Testing
         let record = try await sandbox.record(server.url("/set/large.bin")) { $0.received == 1_500_000 }
         run.kill()
         #expect(await run.end().status == 137 && record != nil)
+        gate.open()
         try await sandbox.done("barrel", "run", "set")
         let names = files.map { file in
             switch form {
