@@ -53,4 +53,13 @@ import Testing
         let task = try? entry.task(in: "/d", shared, &folders)
         #expect((task == nil) == isRefused)
     }
+
+    @Test("the reason why a URL of megabytes is refused is a line")
+    func long() throws {
+        let entry = Manifest.Entry(sources: [.init("http://a/" + String(repeating: "[", count: 2_000_000))])
+        var folders = EntryFolders()
+        let fault = #expect(throws: EntryFault.self) { try entry.task(in: "/d", TaskOptions(), &folders) }
+        let reason = try #require(fault).reason
+        #expect(reason.contains("longer than") && reason.utf8.count < 1_000, "\(reason.prefix(300))")
+    }
 }

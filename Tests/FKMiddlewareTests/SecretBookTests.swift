@@ -13,8 +13,9 @@ struct SecretBookTests {
         #expect(book.mask("tail") == "***" && book.mask("") == "")
         #expect(SecretBook(["aaaa"]).mask("aaaaaaa b") == "*** b")
         #expect(SecretBook(["\u{e9}t\u{e9}"]).mask("un \u{e9}t\u{e9}.") == "un ***.")
-        let error = book.mask(DownloadError(.proxy, "no p@ssw9rd", url: "http://h/", underlying: "'p@ssw9rd' is bad"))
-        #expect(error.message == "no ***" && error.underlying == "'***' is bad" && error.url == "http://h/")
+        let error = book.mask(
+            DownloadError(.proxy, "no p@ssw9rd", url: "http://h/p@ssw9rd", underlying: "'p@ssw9rd' is bad"))
+        #expect(error.message == "no ***" && error.underlying == "'***' is bad" && error.url == "http://h/***")
     }
 
     @Test("the time is linear in the text and in the values together")
@@ -54,6 +55,12 @@ struct SecretBookTests {
             ("u:p/w#x@host", "***@host"), ("//u:p@host/f", "//***@host/f"),
             ("u:p@host/?u=http://h/", "***@host/?u=http://h/"),
             ("HTTPS://U:P@H/?key=12", "HTTPS://***@H/?key=***"),
+            // A raw `@` and another raw delimiter.
+            ("http://me:c@/d#SE@127.0.0.1:9/f", "http://***@127.0.0.1:9/f"),
+            ("sftp://me:c@d#SE@host.test/f", "sftp://***@host.test/f"), ("http://u:p@/w@h", "http://***@h"),
+            ("http://u:p@h.test/f@b.test", "http://***@h.test/f@b.test"),
+            ("http://u:p@localhost:8/f@b.test", "http://***@localhost:8/f@b.test"),
+            ("http://token@h/f@b.test", "http://***@h/f@b.test"), ("http://u:p@[::1]/@b.test", "http://***@[::1]/@b.test"),
             // These have none.
             ("http://localhost:8080/@scope/p", "http://localhost:8080/@scope/p"),
             ("http://registry:4873/@types/node", "http://registry:4873/@types/node"),

@@ -345,6 +345,11 @@ package actor RunSession {
             }
             tracker.target(added)
         }
-        onEvent(.replies(replies))
+        // What the end of this session has cut off has not failed.
+        onEvent(
+            .replies(
+                replies.filter { reply in
+                    if isStopped, case .failed(let error) = reply { error.code != .cancelled } else { true }
+                }))
     }
 }

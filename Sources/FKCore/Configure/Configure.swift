@@ -17,8 +17,11 @@ package enum Durability: String, Codable, Sendable, Hashable, CaseIterable {
 /// clamped, as in FKDownloader.
 public struct Configure: Sendable {
     /// The folder of all info files, and of files without a destination of their own. It cannot change while a
-    /// downloader is live. The default is `FK_WORK_PATH`, else `$XDG_STATE_HOME/fk`, else `~/.local/state/fk`; on
-    /// macOS `~/Library/Application Support/fk`.
+    /// downloader is live.
+    ///
+    /// The default is `fk` in the program's own folder: `$XDG_STATE_HOME/NAME/fk`, else `~/.local/state/NAME/fk`, where NAME is the
+    /// name of the program; on Apple's systems `~/Library/Application Support/ID/fk`, where ID is the bundle's identifier.
+    /// `sharedWithFk` has the work path of the command `fk`.
     public var workPath: URL
 
     /// Folders that may move, by names of your own: ASCII letters, digits, `-` and `_`. The places in info files below a base are
@@ -130,8 +133,13 @@ public struct Configure: Sendable {
     ///
     /// - Parameter workPath: a file URL; nil, the default, uses the default of `workPath`. Another URL is refused later.
     public init(workPath: URL? = nil) {
-        self.workPath = workPath ?? WorkPath.standard.url
+        self.workPath = workPath ?? WorkPath.ofApplication.url
     }
+
+    /// Default settings with the default work path of the command `fk`, for a program that shows or continues its tasks:
+    /// `FK_WORK_PATH`, else `$XDG_STATE_HOME/fk`, else `~/.local/state/fk`; on macOS `~/Library/Application Support/fk`. Beside a running
+    /// `fk`, use it with the role `.either` or `.client`.
+    public static var sharedWithFk: Configure { Configure(workPath: WorkPath.ofCommand.url) }
 
     /// A new transport of this kind.
     ///

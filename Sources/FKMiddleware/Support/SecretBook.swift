@@ -44,12 +44,14 @@ package struct SecretBook: Sendable {
         return String(decoding: masked + bytes[end...], as: UTF8.self)
     }
 
-    /// The error with its message and its reason masked. Its URL is masked as a URL already.
+    /// The error with its message, its reason and its URL masked. The URL is masked as a URL already, but a server may have brought a
+    /// secret into it, by a redirect.
     package func mask(_ error: DownloadError) -> DownloadError {
         guard !isEmpty else { return error }
         var error = error
         error.message = mask(error.message)
         error.underlying = error.underlying.map { mask($0) }
+        error.url = error.url.map { mask($0) }
         return error
     }
 

@@ -25,6 +25,7 @@ package enum URLMasking {
     /// | text | login |
     /// | --- | --- |
     /// | `scheme://LOGIN@host`, before the first `/`, `?` or `#` | up to the last `@` |
+    /// | `scheme://name:AB@CD/EF@host.example`, where `CD` is no name of a host | up to the last `@`: a raw `@`, and a raw `/`, `?` or `#` |
     /// | `scheme://name:PART` with a port that is no number, and a later `@` | up to the last `@`: PART has a raw `/`, `?` or `#` |
     /// | `scheme://name:12/34@host.example`, where `name` has no dot | up to the last `@` before the name of a host |
     /// | `gh:OWNER/REPO@TAG` and the like: a reference of a source, with a version | none |
@@ -43,7 +44,15 @@ package enum URLMasking {
         }
         let start = separator.upperBound
         let end = bytes[start...].firstIndex { $0 == 0x2f || $0 == 0x3f || $0 == 0x23 } ?? bytes.endIndex
-        if let at = bytes[start..<end].lastIndex(of: UInt8(ascii: "@")) { return start..<at }
+        if let at = bytes[start..<end].lastIndex(of: UInt8(ascii: "@")) {
+            // `host` may be a part of a password with a raw `@` and another raw delimiter.
+            let host = text[bytes.index(after: at)..<end]
+            guard bytes[start..<at].contains(UInt8(ascii: ":")), !hasHost(host),
+                let last = bytes[end...].lastIndex(of: UInt8(ascii: "@")),
+                host.isEmpty || isHostName(text[bytes.index(after: last)...].prefix { !"/?#:".contains($0) })
+            else { return start..<at }
+            return start..<last
+        }
         let authority = text[start..<end]
         guard let at = bytes[end...].lastIndex(of: UInt8(ascii: "@")), !authority.hasPrefix("[") else { return nil }
         if let colon = authority.firstIndex(of: ":") {
@@ -61,6 +70,11 @@ package enum URLMasking {
 
     private static func isOfScheme(_ byte: UInt8) -> Bool {
         (0x61...0x7a).contains(byte | 0x20) || (0x30...0x39).contains(byte) || "+-.".utf8.contains(byte)
+    }
+
+    /// True for an authority that can be nothing else than a host: with a dot, in brackets, or this machine.
+    private static func hasHost(_ authority: Substring) -> Bool {
+        authority.contains(".") || authority.hasPrefix("[") || authority.lowercased().hasPrefix("localhost")
     }
 
     /// True for `host.example` and `127.0.0.1`, and false for `scope` and for the version `1.2`.

@@ -14,7 +14,7 @@ struct BarrelExport {
     let reader: StoreReader
     /// The members in order.
     let ids: [TaskID]
-    /// True leaves out complete members.
+    /// True leaves out complete members whose files are there.
     var onlyMissing = false
     let context: CommandContext
 
@@ -48,7 +48,7 @@ struct BarrelExport {
     }
 
     private func wanted(_ records: [TaskRecord]) -> [TaskRecord] {
-        onlyMissing ? records.filter { $0.state != .complete } : records
+        onlyMissing ? records.filter { $0.state != .complete || $0.hasLostFile } : records
     }
 
     /// A portion of the records at a time, because a million take a gigabyte.

@@ -64,15 +64,18 @@ struct HubLayout {
     }
 
     private static func refer(to commit: String, at path: String) throws {
+        var options: Data.WritingOptions = .withoutOverwriting
         if let old = FileManager.default.contents(atPath: path) {
-            guard String(decoding: old, as: UTF8.self) == commit else {
+            if String(decoding: old, as: UTF8.self) == commit { return }
+            // The hub's own client moves a reference too.
+            guard old.count == 40, old.allSatisfy({ Character(UnicodeScalar($0)).isHexDigit }) else {
                 throw CommandFailure(
-                    "--layout hub: \(Escaping.visible(path)) names another commit. Remove it, so that it can name \(commit).",
+                    "--layout hub: \(Escaping.visible(path)) names no commit. Remove it, so that it can name \(commit).",
                     status: ExitStatus.taskFailed)
             }
-            return
+            options = .atomic
         }
-        try making(path) { try Data(commit.utf8).write(to: URL(fileURLWithPath: path), options: .withoutOverwriting) }
+        try making(path) { try Data(commit.utf8).write(to: URL(fileURLWithPath: path), options: options) }
     }
 
     private static func making(_ path: String, _ make: () throws -> Void) throws {

@@ -30,9 +30,11 @@ struct ProvenanceDocument {
     /// Describes a finished file. It reads the file if its SHA-256 is not known.
     init(_ record: TaskRecord, name: String) {
         let isForeign = record.isForeign == true
-        let sources = Self.sources(record)
+        // A server may quote a secret in an entity tag or a redirect.
+        let book = record.secretBook
+        let sources = Self.sources(record, book)
         let digests = Self.digests(record)
-        let via = isForeign ? nil : record.trace?.via
+        let via = isForeign ? nil : record.trace?.via?.map { book.mask($0) }
         sha256 = digests.first(where: \.isSHA256)?.checksum.hex
         json = .members(
             [
@@ -42,40 +44,42 @@ struct ProvenanceDocument {
                 "finished": JSON(record.finished.map(Timestamp.text)), "id": .string(record.id.hex),
                 "insecure": record.task.option { $0.insecure } == true ? true : .null,
                 "list": record.task.option { $0.list }?.document ?? .null, "mirrors": Self.masked(record.task.mirrors),
-                "name": .string(name), "offeredMirrors": Self.masked(record.offered ?? []),
+                "name": .string(name), "offeredMirrors": Self.masked(record.offered ?? [], book),
                 "redirects": via.map { JSON($0) } ?? .null, "relinkedTo": JSON(record.link.map(URLMasking.mask)),
-                "response": isForeign ? .null : Self.response(record),
+                "response": isForeign ? .null : Self.response(record, book),
                 "signedBy": JSON(record.task.option { $0.signature?.key }), "size": JSON(record.expected),
                 "sources": sources ?? .null, "sourcesAreComplete": .bool(sources != nil && record.trace?.isCut != true),
                 "started": JSON(record.started.map(Timestamp.text)), "url": .string(URLMasking.mask(record.task.url)),
             ], omittingNull: true)
     }
 
-    private static func masked(_ urls: [String]) -> JSON { urls.isEmpty ? .null : JSON(urls.map(URLMasking.mask)) }
+    private static func masked(_ urls: [String], _ book: SecretBook = SecretBook([])) -> JSON {
+        urls.isEmpty ? .null : JSON(urls.map { book.mask(URLMasking.mask($0)) })
+    }
 
     /// What the server said of the file.
-    private static func response(_ record: TaskRecord) -> JSON {
+    private static func response(_ record: TaskRecord, _ book: SecretBook) -> JSON {
         guard let head = record.response else { return .null }
         let validator = record.validator
         return .members(
             [
                 "contentEncoding": JSON(validator?.coding), "date": JSON(validator?.date),
-                "etag": JSON(validator?.etag),
+                "etag": JSON((validator?.etag).map { book.mask($0) }),
                 "httpVersion": .string(head.httpVersion), "lastModified": JSON(validator?.lastModified),
-                "mediaType": JSON(head["Content-Type"]), "redirects": JSON(head.redirects), "status": JSON(head.status),
-                "url": .string(URLMasking.mask(head.url)),
+                "mediaType": JSON(head["Content-Type"].map { book.mask($0) }), "redirects": JSON(head.redirects), "status": JSON(head.status),
+                "url": .string(book.mask(URLMasking.mask(head.url))),
             ], omittingNull: true)
     }
 
     /// The bytes of each source; nil for a file that was there before, and for one of an earlier version with several addresses.
-    private static func sources(_ record: TaskRecord) -> JSON? {
+    private static func sources(_ record: TaskRecord, _ book: SecretBook) -> JSON? {
         guard record.isForeign != true, let length = record.expected,
             record.completedBy != nil || record.plan.count == 1
         else { return nil }
         var order: [String] = []
         var spans: [String: [JSON]] = [:]
         for run in (record.trace ?? Trace()).runs(length: length) {
-            let url = run.source ?? URLMasking.mask(record.task.url)
+            let url = book.mask(run.source ?? URLMasking.mask(record.task.url))
             if spans[url] == nil { order.append(url) }
             spans[url, default: []].append(
                 .members(["end": .integer(run.range.upperBound), "start": .integer(run.range.lowerBound)]))

@@ -184,7 +184,7 @@ struct DownloaderTests {
             let folder = try TemporaryFolder()
             let server = try FaultServer()
             server.route("/a") { _ in .ok([1]) }
-            setenv("FK_WORK_PATH", folder.path + "/state", 1)
+            setDefaultPlaces(in: folder)
             // Without configureShared nothing starts by itself.
             let before = try Downloader.shared
             try await Builder(server.url("/a")).prepare(in: before)
@@ -214,11 +214,14 @@ struct DownloaderTests {
         // In a process of its own: the environment and the shared object are everybody's.
         await #expect(processExitsWith: .success) {
             let folder = try TemporaryFolder()
-            setenv("FK_WORK_PATH", folder.path + "/state", 1)
+            let own = setDefaultPlaces(in: folder)
             let one = try Downloader.shared
             let two = try Downloader.shared
             #expect(one === two)
-            #expect(await one.configure.workPath.path == folder.path + "/state")
+            #expect(await one.configure.workPath.path == own && Configure().workPath.path == own)
+            // The command's is another one, also for an application that `fk` started.
+            #expect(Configure.sharedWithFk.workPath.path == folder.path + "/of-fk")
+            try await withDownloader(.sharedWithFk) { #expect(await $0.configure.workPath.path == folder.path + "/of-fk") }
             let id = try await DownloadTool.add("http://127.0.0.1:1/none", to: URL(fileURLWithPath: folder.path))
             let url = "http://127.0.0.1:1/none"
             let workPath = WorkPath(await one.configure.workPath.path)
@@ -242,6 +245,22 @@ struct DownloaderTests {
             await one.close()
         }
     }
+}
+
+/// Moves the default work paths of this process and of `fk` into a folder.
+///
+/// - Returns: that of this process.
+@discardableResult
+private func setDefaultPlaces(in folder: TemporaryFolder) -> String {
+    setenv("FK_WORK_PATH", folder.path + "/of-fk", 1)
+    setenv("HOME", folder.path, 1)
+    setenv("XDG_STATE_HOME", folder.path + "/state", 1)
+    #if canImport(Darwin)
+        let states = folder.path + "/Library/Application Support/"
+        return states + (Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName) + "/fk"
+    #else
+        return folder.path + "/state/" + ProcessInfo.processInfo.processName + "/fk"
+    #endif
 }
 
 extension Engine {

@@ -257,7 +257,7 @@ struct SequenceTests {
         // In a process of its own: the environment and the shared object are everybody's.
         await #expect(processExitsWith: .success) {
             let folder = try TemporaryFolder()
-            setenv("FK_WORK_PATH", folder.path + "/state", 1)
+            for name in ["HOME", "XDG_STATE_HOME"] { setenv(name, folder.path + "/state", 1) }
             let one = try Downloader.shared
             await one.close()
             let two = try Downloader.shared

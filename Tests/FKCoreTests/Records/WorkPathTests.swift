@@ -212,6 +212,17 @@ struct WorkPathTests {
             #expect(root(["HOME": "/h", "XDG_STATE_HOME": "relative"]) == "/h/.local/state/fk")
             #expect(root(["HOME": "/h", "FK_WORK_PATH": ""]) == "/h/.local/state/fk")
         #endif
+        func own(_ program: String, _ environment: [String: String]) -> String {
+            WorkPath(WorkPath.applicationRoot(of: program, in: environment).path).root
+        }
+        let fk = ["FK_WORK_PATH": "/w/p", "HOME": "/h"]
+        #if canImport(Darwin)
+            #expect(own("org.example.app", fk) == "/h/Library/Application Support/org.example.app/fk")
+        #else
+            #expect(own("app", fk) == "/h/.local/state/app/fk")
+            #expect(own("app", fk.merging(["XDG_STATE_HOME": "/s"]) { $1 }) == "/s/app/fk")
+            for name in ["", ".", "..", "a/b", "../fk"] { #expect(own(name, fk) == "/h/.local/state/program/fk") }
+        #endif
         #expect(WorkPath("/a/b/").root == "/a/b")
         #expect(WorkPath("/a/./c/../b").root == "/a/b")
     }

@@ -71,6 +71,8 @@ import Testing
         let missing = try await sandbox.fk("barrel", "missing", "all")
         #expect(
             missing.status == 1 && missing.output.split(separator: "\n").count == 2, "\(missing.output.suffix(200))")
+        let export = try await sandbox.fk("barrel", "export", "all", "--missing")
+        #expect(export.status == 0 && export.output == missing.output, "\(export.output.suffix(200))")
         let before = requests
         try await sandbox.done("barrel", "run", "all")
         #expect(requests == before + 2)

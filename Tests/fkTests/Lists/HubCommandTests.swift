@@ -82,12 +82,17 @@ import Testing
         for file in Self.files + [.init("copy.json", Array("{}".utf8))] {
             #expect(try [UInt8](Data(contentsOf: URL(fileURLWithPath: "\(snapshot)/\(file.path)"))) == file.bytes)
         }
-        // The same commit again changes nothing, and a reference to another one is not replaced.
+        // The same commit again changes nothing, a reference to an earlier one moves, and what is none is not replaced.
         try await sandbox.done(words)
         let kind = repository.hasPrefix("datasets/") ? "datasets" : "models"
-        try sandbox.put("another", "cache/\(kind)--owner--repo/refs/main")
+        let reference = "cache/\(kind)--owner--repo/refs/main"
+        try sandbox.put(String(repeating: "b", count: 40), reference)
+        try await sandbox.done(words)
+        #expect(try sandbox.bytes(reference) == Array(FakeHub.commit.utf8))
+        try sandbox.put("another", reference)
         let other = try await sandbox.fk(words)
-        #expect(other.status == 1 && other.errors.contains("refs/main names another commit"), "\(other)")
+        #expect(other.status == 1 && other.errors.contains("refs/main names no commit"), "\(other)")
+        #expect(try sandbox.bytes(reference) == Array("another".utf8))
     }
 
     @Test("--layout hub: a blob that another commit has fetched is the file") func sharedBlob() async throws {

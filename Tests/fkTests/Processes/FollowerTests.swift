@@ -127,6 +127,19 @@ struct FollowerTests {
         #expect(
             stopped.errors.contains("Process \(owner.pid) continues with these files until it ends"),
             "\(stopped.errors)")
+        // The owner is stopped, so it takes nothing more: what was cut off has not failed.
+        owner.signal(SIGSTOP)
+        let early = try sandbox.start("get", server.url("/c"))
+        let mailbox = "\(sandbox.workPath)/mailbox"
+        #expect(
+            try await eventually {
+                try FileManager.default.contentsOfDirectory(atPath: mailbox).isEmpty ? nil : true
+            } == true)
+        early.signal(SIGINT)
+        let cut = await early.end()
+        owner.signal(SIGCONT)
+        #expect(cut.status == 130 && !cut.errors.contains("\u{2717}") && !cut.errors.contains("closed"), "\(cut.errors)")
+        #expect(cut.errors.contains("Stopped before process \(owner.pid) had all files of this command"), "\(cut.errors)")
         await end(owner)
         #expect(try await sandbox.record(server.url("/b"))?.state == .idle)
         gate.open()

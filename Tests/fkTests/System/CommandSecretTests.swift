@@ -133,7 +133,9 @@ struct CommandSecretTests {
         "a password is in no message, log or answer, also where it cannot be parsed",
         arguments: [
             ["get", "http://u:HERE#x@127.0.0.1:9/a"], ["get", "http://u:HERE/x@127.0.0.1:9/a"],
-            ["get", "http://u:HERE?x@127.0.0.1:9/a"], ["get", "u:HERE@127.0.0.1:9/a"],
+            ["get", "http://u:HERE?x@127.0.0.1:9/a"], ["get", "http://u:c@/HERE@127.0.0.1:9/a"],
+            ["barrel", "import", "b", "sftp://u:c@d#HERE@127.0.0.1:9/a"],
+            ["get", "u:HERE@127.0.0.1:9/a"],
             ["get", "http://u:12345/HERE@h.example/a"],
             ["get", "--proxy", "http://u:HERE@x@127.0.0.1:9", "http://h.invalid/a"],
             ["get", "--proxy=u:HERE/x@127.0.0.1:9", "http://h.invalid/a"],
@@ -172,6 +174,28 @@ struct CommandSecretTests {
         ]
         for text in queries + [result] { #expect(!(text.output + text.errors).contains(Self.canary), "\(text)") }
         #expect(try sandbox.reader.records(url: "http://h.invalid/a").first?.attempts == 1)
+    }
+
+    @Test("a server that brings a secret into a redirect or an entity tag does not bring it into answers")
+    func quoted() async throws {
+        let secret = "X-Api-Key"
+        own.route("/gone") { .redirect(to: "/no/\($0[secret] ?? "none")") }
+        own.route("/there") { .redirect(to: "/yes/\($0[secret] ?? "none")?k=\($0[secret] ?? "none")") }
+        let tag = "\"\(Self.canary)\""
+        own.route("/yes/\(Self.canary)") { _ in
+            .ok(Self.body, headers: ["ETag": tag, "Content-Type": "text/\(Self.canary)"])
+        }
+        let options = ["-b", "b", "-H", "\(secret): \(Self.canary)", "--retry", "0"]
+        #expect(try await sandbox.fk(["get", own.url("/gone")] + options).status == 1)
+        try await sandbox.done(["get", own.url("/there")] + options)
+        #expect(own.requests.contains { $0.path == "/no/\(Self.canary)" })
+        for query in [
+            ["why", "gone"], ["why", "gone", "--json"], ["info", "gone"], ["list", "--json"], ["info", "there", "--json"],
+            ["provenance", "-b", "b"], ["barrel", "export", "b", "--format", "lock"],
+        ] {
+            let result = try await sandbox.fk(query)
+            #expect(!(result.output + result.errors).contains(Self.canary), "\(query)")
+        }
     }
 
     @Test("a list that quotes a secret in its refusal does not bring it into messages")

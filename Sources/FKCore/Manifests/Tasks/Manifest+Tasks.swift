@@ -74,7 +74,9 @@ extension Manifest.FileFacts {
 
     private static func normalize(_ url: String) throws(EntryFault) -> String {
         do throws(DownloadError) { return try URLNormalizer.normalize(url) } catch {
-            throw EntryFault("'\(URLMasking.mask(url))': \(error.message)")
+            // It may be megabytes long.
+            let shown = URLMasking.mask(url)
+            throw EntryFault("'\(shown.count > 200 ? shown.prefix(100) + "..." : shown)': \(error.message)")
         }
     }
 }

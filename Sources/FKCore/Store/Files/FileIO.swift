@@ -40,8 +40,8 @@ package enum FileIO {
             close(descriptor)
             throw DownloadError(
                 .workPathUnusable,
-                "\(path) \(fault), so it is not read: look at it, and remove it or run: chmod go-w \(ShellWord.quoted(path))"
-            )
+                "\(path) \(fault), so it is not read: look at it, and remove it"
+                    + (status.st_uid == geteuid() ? " or run: chmod go-w \(ShellWord.quoted(path))" : ""))
         }
         return descriptor
     }

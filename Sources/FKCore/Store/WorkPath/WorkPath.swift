@@ -263,7 +263,10 @@ package struct WorkPath: Sendable, Hashable {
             throw unusable("belongs to another user (uid \(status.st_uid)); choose a work path of your own")
         }
         guard status.st_mode & 0o022 == 0 else {
-            throw unusable("can be written by other users; run: chmod go-w \(ShellWord.quoted(root))")
+            // A command ends its line, so that it can be copied.
+            throw DownloadError(
+                .workPathUnusable,
+                "The work path \(root) can be written by other users. Run: chmod go-w \(ShellWord.quoted(root))")
         }
         guard access(root, R_OK | W_OK | X_OK) == 0 else {
             throw unusable(
@@ -279,8 +282,8 @@ package struct WorkPath: Sendable, Hashable {
             guard stat(folder, &status) == 0, let fault = FileIO.ownerFault(status) else { return }
             throw DownloadError(
                 .workPathUnusable,
-                "The work path \(root) cannot be used: its folder \(folder) \(fault). Look for files that are not yours, and run: "
-                    + "chmod -R go-w \(ShellWord.quoted(root))")
+                "The work path \(root) cannot be used: its folder \(folder) \(fault). Look for files that are not yours, and "
+                    + (status.st_uid == geteuid() ? "run: chmod -R go-w \(ShellWord.quoted(root))" : "remove them."))
         }
         for folder in [
             tasksFolder, barrelsFolder, mailboxFolder, repliesFolder, filesFolder, deliveredFolder, quarantineFolder,
@@ -348,32 +351,62 @@ package struct WorkPath: Sendable, Hashable {
 
     // MARK: Default
 
-    /// The default root: `FK_WORK_PATH`, else on Apple systems `~/Library/Application Support/fk`, else
-    /// `$XDG_STATE_HOME/fk`, else `~/.local/state/fk`. A relative `XDG_STATE_HOME` is ignored, as the XDG
-    /// specification requires, and so is a `HOME` that is not an absolute path.
+    /// The default root of `fk`: `FK_WORK_PATH`, else `fk` in the folder of states (`stateFolder`).
     ///
     /// - Returns: the path, and the variable that it comes from; nil if the system reports the home folder.
     package static func defaultRoot(in environment: [String: String]) -> (path: String, variable: String?) {
+        if let path = environment["FK_WORK_PATH"], !path.isEmpty { return (path, "FK_WORK_PATH") }
+        let (folder, variable) = stateFolder(in: environment)
+        return (folder + "/fk", variable)
+    }
+
+    /// The default root of an application: `fk` in the application's own folder, which may have other files too. `FK_WORK_PATH` is that
+    /// of `fk` alone.
+    ///
+    /// - Parameter program: the application's name. One that cannot be a folder's is replaced.
+    /// - Returns: same as `defaultRoot`.
+    package static func applicationRoot(
+        of program: String, in environment: [String: String]
+    ) -> (path: String, variable: String?) {
+        let (folder, variable) = stateFolder(in: environment)
+        let isName = !program.isEmpty && program != "." && program != ".." && !program.utf8.contains(UInt8(ascii: "/"))
+        return (folder + "/" + (isName ? program : "program") + "/fk", variable)
+    }
+
+    /// The folder in which each program has its own: on Apple systems `~/Library/Application Support`, else `$XDG_STATE_HOME`, else
+    /// `~/.local/state`. A relative `XDG_STATE_HOME` is ignored, as the XDG specification requires, and so is a `HOME` that is not an
+    /// absolute path.
+    private static func stateFolder(in environment: [String: String]) -> (path: String, variable: String?) {
         func absolute(_ name: String) -> String? {
             environment[name].flatMap { $0.utf8.first == UInt8(ascii: "/") ? $0 : nil }
         }
-        if let path = environment["FK_WORK_PATH"], !path.isEmpty { return (path, "FK_WORK_PATH") }
         #if canImport(Darwin)
-            let state = "/Library/Application Support/fk"
+            let state = "/Library/Application Support"
         #else
-            let state = "/.local/state/fk"
-            if let path = absolute("XDG_STATE_HOME") { return (path + "/fk", "XDG_STATE_HOME") }
+            let state = "/.local/state"
+            if let path = absolute("XDG_STATE_HOME") { return (path, "XDG_STATE_HOME") }
         #endif
         if let home = absolute("HOME") { return (home + state, "HOME") }
         return (NSHomeDirectory() + state, nil)
     }
 
-    /// The default of this process. Its root is empty, so it cannot be opened, if the variable that sets it is not
-    /// UTF-8.
-    package static var standard: WorkPath {
-        let (path, variable) = defaultRoot(in: ProcessInfo.processInfo.environment)
-        if let variable, !ProcessPaths.isText(variable: variable) { return WorkPath("\0") }
-        return WorkPath(path)
+    /// The default of `fk` with the environment of this process.
+    package static var ofCommand: WorkPath { WorkPath(checked: defaultRoot(in: ProcessInfo.processInfo.environment)) }
+
+    /// The default of this process, as an application. On Apple systems its name is the bundle's identifier.
+    package static var ofApplication: WorkPath {
+        let process = ProcessInfo.processInfo
+        #if canImport(Darwin)
+            let name = Bundle.main.bundleIdentifier ?? process.processName
+        #else
+            let name = process.processName
+        #endif
+        return WorkPath(checked: applicationRoot(of: name, in: process.environment))
+    }
+
+    /// Its root is empty, so it cannot be opened, if the variable that sets it is not UTF-8.
+    private init(checked root: (path: String, variable: String?)) {
+        self.init(root.variable.map(ProcessPaths.isText(variable:)) ?? true ? root.path : "\0")
     }
 
     /// The root as a URL; without a path if the root is empty.
