@@ -84,6 +84,7 @@ public final class Downloader: Sendable {
     private static let sharedDownloader = Locked(Shared())
 
     /// The downloader of the whole program. It is created on first use, and again on the first use after it was closed.
+    /// Without other settings it owns a work path in the program's own folder (`Configure.workPath`).
     ///
     /// `configureShared` gives it its settings and middlewares, once, and starts its queue. Without, it has default settings, and no
     /// task runs before `activateQueue()`, `download`, or `DownloadTool.download` and `resume`: the tasks of an earlier run do not start before

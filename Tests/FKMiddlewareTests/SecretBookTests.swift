@@ -60,7 +60,8 @@ struct SecretBookTests {
             ("sftp://me:c@d#SE@host.test/f", "sftp://***@host.test/f"), ("http://u:p@/w@h", "http://***@h"),
             ("http://u:p@h.test/f@b.test", "http://***@h.test/f@b.test"),
             ("http://u:p@localhost:8/f@b.test", "http://***@localhost:8/f@b.test"),
-            ("http://token@h/f@b.test", "http://***@h/f@b.test"), ("http://u:p@[::1]/@b.test", "http://***@[::1]/@b.test"),
+            ("http://token@h/f@b.test", "http://***@h/f@b.test"),
+            ("http://u:p@[::1]/@b.test", "http://***@[::1]/@b.test"),
             // These have none.
             ("http://localhost:8080/@scope/p", "http://localhost:8080/@scope/p"),
             ("http://registry:4873/@types/node", "http://registry:4873/@types/node"),

@@ -66,7 +66,8 @@ struct ProvenanceDocument {
                 "contentEncoding": JSON(validator?.coding), "date": JSON(validator?.date),
                 "etag": JSON((validator?.etag).map { book.mask($0) }),
                 "httpVersion": .string(head.httpVersion), "lastModified": JSON(validator?.lastModified),
-                "mediaType": JSON(head["Content-Type"].map { book.mask($0) }), "redirects": JSON(head.redirects), "status": JSON(head.status),
+                "mediaType": JSON(head["Content-Type"].map { book.mask($0) }), "redirects": JSON(head.redirects),
+                "status": JSON(head.status),
                 "url": .string(book.mask(URLMasking.mask(head.url))),
             ], omittingNull: true)
     }

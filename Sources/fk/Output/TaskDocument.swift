@@ -30,7 +30,9 @@ enum TaskDocument {
             let name = record.presentName
             text.member("name", name)
             text.member("format", DownloadRecord.format(of: name))
-            text.member("mimeType", record.mimeType)
+            // A server may repeat a secret of the request.
+            let type = record.mimeType
+            text.member("mimeType", record.task.hasOptions ? type.map { record.secretBook.mask($0) } : type)
         }
         text.member("received", record.received)
         text.member("expected", record.expected)

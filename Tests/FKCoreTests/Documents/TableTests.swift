@@ -87,7 +87,8 @@ struct TableTests {
         return faults.filter { !known.contains($0) && !others.contains($0) } + known.subtracting(faults).sorted()
     }
 
-    @Test("every feature has four parts; each name of the library is public; each command and option of fk in it exists")
+    @Test(
+        "every feature has four parts; each name of the library is public; each command and option of fk in it exists")
     func features() throws {
         let rows = try Self.rows("Docs/Internals/Parity.md")
         #expect(rows.count >= 80)
@@ -111,7 +112,8 @@ struct TableTests {
                 // A command is declared by its words, and a verb of tasks by its name.
                 let command = words.dropFirst().prefix { !$0.hasPrefix("-") }.map { "\"\($0)\"" }
                 let isBarrel = command.first == "\"barrel\"" && command.count > 1
-                let isThere = isBarrel ? text.contains(command.joined(separator: ", ")) : quoted.contains(String(words[1]))
+                let isThere =
+                    isBarrel ? text.contains(command.joined(separator: ", ")) : quoted.contains(String(words[1]))
                 #expect(isThere, "\(row[0]): \(words.joined(separator: " "))")
             }
         }

@@ -221,7 +221,9 @@ struct DownloaderTests {
             #expect(await one.configure.workPath.path == own && Configure().workPath.path == own)
             // The command's is another one, also for an application that `fk` started.
             #expect(Configure.sharedWithFk.workPath.path == folder.path + "/of-fk")
-            try await withDownloader(.sharedWithFk) { #expect(await $0.configure.workPath.path == folder.path + "/of-fk") }
+            try await withDownloader(.sharedWithFk) {
+                #expect(await $0.configure.workPath.path == folder.path + "/of-fk")
+            }
             let id = try await DownloadTool.add("http://127.0.0.1:1/none", to: URL(fileURLWithPath: folder.path))
             let url = "http://127.0.0.1:1/none"
             let workPath = WorkPath(await one.configure.workPath.path)

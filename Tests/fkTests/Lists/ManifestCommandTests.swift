@@ -77,6 +77,20 @@ import Testing
         #expect(try sandbox.names().filter { !$0.hasPrefix(".") } == ["l.lock"], "no file has got its name")
     }
 
+    @Test("A finished file that differs from the digest of a list does not become a member of its barrel")
+    func refusedMember() async throws {
+        try await sandbox.done("get", "-o", "a.bin", server.url("/a.bin"))
+        let bytes = try sandbox.bytes("a.bin")
+        for (digest, count) in [(String(repeating: "0", count: 64), 0), (Bytes.sha256(bytes), 1)] {
+            try sandbox.put("\(digest)  a.bin\n", "SUMS")
+            let result = try await sandbox.fk("barrel", "import", "b", "SUMS", "--base", server.url("/"))
+            #expect(result.status == (count == 0 ? 1 : 0), "\(result)")
+            #expect(result.errors.contains("is not the file expected") == (count == 0), "\(result)")
+            #expect(try await sandbox.json("barrel", "show", "b").array("members").count == count)
+            #expect(try sandbox.bytes("a.bin") == bytes)
+        }
+    }
+
     @Test("Bad entries of a Metalink are left out by name and line, the others taken, status 1; malformed XML: 2")
     func faults() async throws {
         let file = { (name: String, path: String) in

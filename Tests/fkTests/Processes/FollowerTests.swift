@@ -138,8 +138,10 @@ struct FollowerTests {
         early.signal(SIGINT)
         let cut = await early.end()
         owner.signal(SIGCONT)
-        #expect(cut.status == 130 && !cut.errors.contains("\u{2717}") && !cut.errors.contains("closed"), "\(cut.errors)")
-        #expect(cut.errors.contains("Stopped before process \(owner.pid) had all files of this command"), "\(cut.errors)")
+        #expect(
+            cut.status == 130 && !cut.errors.contains("\u{2717}") && !cut.errors.contains("closed"), "\(cut.errors)")
+        #expect(
+            cut.errors.contains("Stopped before process \(owner.pid) had all files of this command"), "\(cut.errors)")
         await end(owner)
         #expect(try await sandbox.record(server.url("/b"))?.state == .idle)
         gate.open()

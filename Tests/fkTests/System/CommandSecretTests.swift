@@ -190,7 +190,8 @@ struct CommandSecretTests {
         try await sandbox.done(["get", own.url("/there")] + options)
         #expect(own.requests.contains { $0.path == "/no/\(Self.canary)" })
         for query in [
-            ["why", "gone"], ["why", "gone", "--json"], ["info", "gone"], ["list", "--json"], ["info", "there", "--json"],
+            ["why", "gone"], ["why", "gone", "--json"], ["info", "gone"], ["list", "--json"],
+            ["info", "there", "--json"],
             ["provenance", "-b", "b"], ["barrel", "export", "b", "--format", "lock"],
         ] {
             let result = try await sandbox.fk(query)

@@ -92,9 +92,12 @@ extension TaskControl {
             if let name { try barrels.open(name, creating: true) }
             next = begin(index + made.count)
             for result in made {
+                let isMember = name.map { barrels.book.contains(ids[index], in: $0) } ?? true
                 let (added, isCompared) = add(portion[index], ids[index], result, addition)
                 if isCompared {
-                    addition.comparisons.append(.init(position: addition.results.count, task: portion[index]))
+                    addition.comparisons.append(
+                        .init(
+                            position: addition.results.count, task: portion[index], barrel: isMember ? nil : name))
                 }
                 addition.results.append(added)
                 index += 1
@@ -150,7 +153,12 @@ extension TaskControl {
                 guard let state else { continue }
                 results[comparison.position].state = state
                 results[comparison.position].isChanged = true
-            case .failure(let error): results[comparison.position].error = error
+            case .failure(let error):
+                results[comparison.position].error = error
+                // What is refused does not join the barrel.
+                if let name = comparison.barrel {
+                    book.problems.during { _ = try remove([results[comparison.position].id.hex], fromBarrel: name) }
+                }
             }
         }
         return results

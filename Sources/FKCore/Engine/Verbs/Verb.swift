@@ -86,4 +86,6 @@ package struct DigestCheck: Codable, Sendable, Hashable {
     package var position: Int
     /// The description in the request.
     package var task: TaskDescription
+    /// The barrel that the task has joined for the request; nil if it was a member before.
+    package var barrel: String?
 }
