@@ -5,7 +5,12 @@ public struct TaskContext: Sendable, Hashable {
     /// The task's id.
     public var id: TaskID
     /// The URL that the task was created with, percent-encoded. Mirrors and redirects do not change it.
-    public var originalURL: URL
+    public var originalURL: URL {
+        get { URL(string: address) ?? URL(fileURLWithPath: "/") }
+        set { address = newValue.absoluteString }
+    }
+    /// The text of `originalURL`, whose value is made where a middleware asks for it: most scopes do not.
+    package private(set) var address: String
     /// The URL as the application gave it to the builder, such as `https://example.com/图片.png`. Where the task did not come
     /// from a builder, it is the text of `originalURL`.
     public var givenURL: String
@@ -25,9 +30,18 @@ public struct TaskContext: Sendable, Hashable {
         id: TaskID, originalURL: URL, givenURL: String? = nil, attempt: Int = 1, barrels: [String] = [],
         attributes: [String: String] = [:]
     ) {
+        self.init(
+            id: id, address: originalURL.absoluteString, givenURL: givenURL, attempt: attempt, barrels: barrels,
+            attributes: attributes)
+    }
+
+    /// Creates a context by the text of the URL.
+    package init(
+        id: TaskID, address: String, givenURL: String?, attempt: Int, barrels: [String], attributes: [String: String]
+    ) {
         self.id = id
-        self.originalURL = originalURL
-        self.givenURL = givenURL ?? originalURL.absoluteString
+        self.address = address
+        self.givenURL = givenURL ?? address
         self.attempt = attempt
         self.barrels = barrels
         self.attributes = attributes

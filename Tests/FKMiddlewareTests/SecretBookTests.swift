@@ -89,9 +89,8 @@ struct SecretBookTests {
                 let id = try #require(TaskID(hex: String(repeating: "ab", count: 32)))
                 let task = TaskContext(id: id, originalURL: try address(own), barrels: ["b"])
                 for (url, isSent) in [(own, true), (mirror, others)] {
-                    let target = try address(url)
-                    var request = URLRequest(url: target)
-                    let chain = chains.request.ordered(for: task, url: target)
+                    var request = URLRequest(url: try address(url))
+                    let chain = chains.request.ordered(for: task, url: url)
                     for step in chain { request = try await step.process(request, for: task) }
                     let text = "\(request.allHTTPHeaderFields ?? [:])"
                     #expect(text.contains("canary") == (isSent && !chain.isEmpty), "\(middleware.name) \(url)")

@@ -82,20 +82,21 @@ public final class MiddlewareChain<Element: Sendable>: Sendable {
     /// The middlewares that handle a task, in the order in which they currently run.
     ///
     /// - Parameters:
-    ///   - task: made only if a scope has to look at it; without a context, the middlewares of the scope `.all` run.
+    ///   - task: made only if a scope has to look at it.
     ///   - url: the URL whose host counts for `.host`; nil, the default, takes the task's own.
-    package func ordered(for task: @autoclosure () -> TaskContext?, url: @autoclosure () -> URL? = nil) -> [Element] {
+    package func ordered(for task: @autoclosure () -> TaskContext, url: String? = nil) -> [Element] {
         if isEmpty { return [] }
         let (snapshot, scoped) = state.withLock { ($0.snapshot, $0.hasScopes ? $0.entries : nil) }
         guard let scoped else { return snapshot }
         // A scope may be a closure of the application, which may use the chain: the lock is not held here.
-        guard let task = task() else { return scoped.filter(\.scope.isAll).map(\.middleware) }
-        let url = url()
-        return scoped.filter { $0.scope.includes(task, url: url) }.map(\.middleware)
+        let task = task()
+        var found: [Element] = []
+        for entry in scoped where entry.scope.includes(task, url: url) { found.append(entry.middleware) }
+        return found
     }
 
     /// The middlewares that handle a task, with their priorities. Parameters as for `ordered(for:url:)`.
-    func prioritised(for task: TaskContext, url: URL?) -> [(priority: Int, middleware: Element)] {
+    func prioritised(for task: TaskContext, url: String?) -> [(priority: Int, middleware: Element)] {
         if isEmpty { return [] }
         return state.withLock(\.entries).filter { $0.scope.includes(task, url: url) }.map {
             ($0.priority, $0.middleware)
@@ -103,7 +104,7 @@ public final class MiddlewareChain<Element: Sendable>: Sendable {
     }
 
     /// True when no registered middleware handles a task. Parameters as for `ordered(for:url:)`.
-    package func isEmpty(for task: @autoclosure () -> TaskContext?) -> Bool { isEmpty || ordered(for: task()).isEmpty }
+    package func isEmpty(for task: @autoclosure () -> TaskContext) -> Bool { isEmpty || ordered(for: task()).isEmpty }
 
     /// True when nothing is registered, in any scope. The engine then skips the stage.
     public var isEmpty: Bool { isUnused.load(ordering: .acquiring) }

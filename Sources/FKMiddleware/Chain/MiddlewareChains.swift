@@ -92,14 +92,12 @@ public final class MiddlewareChains: Sendable {
     /// first and those of the failure chain last.
     ///
     /// - Parameter url: the URL of the failed attempt.
-    package func failureStage(for task: @autoclosure () -> TaskContext?, url: @autoclosure () -> URL?)
-        -> [any RetryMiddleware]
-    {
+    package func failureStage(for task: @autoclosure () -> TaskContext, url: String) -> [any RetryMiddleware] {
         if request.isEmpty, response.isEmpty, failure.isEmpty { return [] }
-        guard let task = task() else { return [] }
+        let task = task()
         let own = failure.prioritised(for: task, url: nil)
         let others: [(priority: Int, middleware: any Middleware)] =
-            request.prioritised(for: task, url: url()).map { ($0.priority, $0.middleware) }
+            request.prioritised(for: task, url: url).map { ($0.priority, $0.middleware) }
             + response.prioritised(for: task, url: nil).map { ($0.priority, $0.middleware) }
         let both = others.compactMap { entry in (entry.middleware as? any RetryMiddleware).map { (entry.priority, $0) }
         }

@@ -60,11 +60,11 @@ public struct MiddlewareScope: Sendable {
     /// Decides whether the scope includes a task.
     ///
     /// - Parameter url: the URL whose host counts; nil, the default, takes the task's own.
-    package func includes(_ task: TaskContext, url: URL? = nil) -> Bool {
+    package func includes(_ task: TaskContext, url: String? = nil) -> Bool {
         switch kind {
         case .all: true
         case .barrel(let name): task.barrels.containsExactly(name)
-        case .host(let name): Self.hostName(of: url ?? task.originalURL).isExactly(name)
+        case .host(let name): Self.hostName(of: url ?? task.address).isExactly(name)
         case .task(let id): task.id == id
         case .matching(let includes): includes(task)
         }
@@ -73,7 +73,7 @@ public struct MiddlewareScope: Sendable {
     // MARK: Hosts
 
     /// The host of a URL in the form that is compared; empty for a URL without one.
-    static func hostName(of url: URL) -> String { hostName(String(URLParts(url.absoluteString).hostPort)) }
+    static func hostName(of url: String) -> String { hostName(String(URLParts(url).hostPort)) }
 
     /// A host in the form that is compared: lower case, IDNA, without port, brackets and final dot.
     static func hostName(_ text: String) -> String {

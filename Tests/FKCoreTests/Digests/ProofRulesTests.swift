@@ -123,4 +123,28 @@ struct ProofRulesTests {
         #expect(backlog.add(file(5_001, 0)).isEmpty)
         #expect(backlog.takeAll().count == 1)
     }
+
+    @Test(
+        "a flood of files goes on while as many come, and ends after a second with few",
+        arguments: [(300, 0), (100, 900)])
+    func flood(rate: Int, synced: Int) {
+        var backlog = SyncBacklog()
+        let file = { (number: Int, since: Int64) in
+            SyncBacklog.File(
+                id: TaskID(url: "http://h.example/\(number)", destination: nil), path: "/x/\(number)", since: since)
+        }
+        for number in 0...SyncBacklog.limit { _ = backlog.add(file(number, 0)) }
+        // The timer looks once a second, between the files.
+        var kept = 0
+        for second in 0..<11 {
+            kept += backlog.takeDue(now: Int64(second) * 1_000_000_000).count
+            for number in 0..<rate {
+                _ = backlog.add(file(number, Int64(second) * 1_000_000_000 + Int64(number * 1_000_000_000 / rate)))
+            }
+        }
+        kept += backlog.takeAll().count
+        #expect(kept == synced)
+        #expect(backlog.takeDue(now: 20_000_000_000).isEmpty)
+        #expect(backlog.add(file(1, 20_000_000_000)).isEmpty)
+    }
 }

@@ -124,6 +124,11 @@ struct RecordReadingTests {
                 $0.created = Date(timeIntervalSince1970: -0.001)
                 $0.finished = Date(timeIntervalSince1970: 1_799_999_999.999)
             }
+            record.task.options.checksum = try? Checksum(.md5, hex: String(repeating: "a0", count: 16))
+            record.task.options.existing = .skip
+            record.task.options.list = ListOrigin("a \"list\"", signer: "é")
+            record.task.options.secretOrigin = "https://example.com/"
+            record.task.options.size = 12
             record.task.attributes = ["a": "", "b": "\"\\/\u{8}\u{c}\u{1f}\u{7f}\u{2028}🙂"]
             record.edit {
                 $0.ranges = [SavedRange(start: 0, end: .max, position: .max)]
@@ -184,7 +189,7 @@ struct RecordReadingTests {
         #expect(checked == record)
     }
 
-    @Test("the options that lists give have the bytes of the Codable form", arguments: 0..<64)
+    @Test("the options that lists give have the bytes of the Codable form, and are read without it", arguments: 0..<64)
     func listedOptions(choice: Int) throws {
         var options = TaskOptions()
         if choice & 1 != 0 { options.checksum = try Checksum(parsing: "md5=d41d8cd98f00b204e9800998ecf8427e") }
@@ -199,6 +204,23 @@ struct RecordReadingTests {
         let written = text.withMemory { String(decoding: $0, as: UTF8.self) }
         let plain = String(decoding: try StoreJSON.encode(options), as: UTF8.self)
         #expect(written.contains("\"options\":\(plain)"), "\(written)")
+        let read = try Array(plain.utf8).withUnsafeBufferPointer { bytes in
+            var scanner = JSONScanner(bytes)
+            return try TaskOptions.readUsual(&scanner)
+        }
+        #expect(read == options)
+    }
+
+    @Test("attributes are written as Foundation writes them", arguments: ["source-version", "", "a\"b", "\u{1}\t", "é漢🙂"])
+    func attributes(key: String) throws {
+        let pairs = [key: key, "other": "b/c", "Z": ""]
+        var text = JSONText()
+        try pairs.write(to: &text)
+        let written = text.withMemory { Array($0) }
+        #expect(try StoreJSON.decode([String: String].self, from: written) == pairs)
+        var next = JSONText()
+        try [String: String]().write(to: &next)
+        #expect(next.withMemory { Array($0) } == Array("{}".utf8))
     }
 
     @Test("what is damaged at any place is never read in another way than Foundation's", arguments: records())

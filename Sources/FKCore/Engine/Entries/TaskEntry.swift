@@ -95,21 +95,19 @@ package final class TaskEntry {
     }
 
     /// The task as middlewares see it.
-    package var context: TaskContext? {
-        URL(string: record.task.url).map {
-            var context = TaskContext(
-                id: id, originalURL: $0, givenURL: record.task.given, attempt: record.attempts, barrels: record.barrels,
-                attributes: record.task.attributes)
-            context.isSigned = record.task.option { $0.awsSignature } != nil
-            return context
-        }
+    package var context: TaskContext {
+        var context = TaskContext(
+            id: id, address: record.task.url, givenURL: record.task.given, attempt: record.attempts,
+            barrels: record.barrels, attributes: record.task.attributes)
+        context.isSigned = record.task.option { $0.awsSignature } != nil
+        return context
     }
 
     /// The middlewares of a chain that handle this task. Nothing is made where none is registered.
     ///
     /// - Parameter url: the URL whose host counts; nil, the default, takes the task's own.
     package func middlewares<Middleware>(of chain: MiddlewareChain<Middleware>, url: String? = nil) -> [Middleware] {
-        chain.ordered(for: context, url: url.flatMap { URL(string: $0) })
+        chain.ordered(for: context, url: url)
     }
 
     /// True if a middleware of that chain handles this task.

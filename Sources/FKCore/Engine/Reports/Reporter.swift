@@ -152,7 +152,8 @@ final class Reporter {
 
     private func tellMiddlewares(_ entry: TaskEntry) {
         let middlewares = entry.middlewares(of: chains.download)
-        guard !middlewares.isEmpty, let context = entry.context else { return }
+        guard !middlewares.isEmpty else { return }
+        let context = entry.context
         let state = entry.record.state
         let error = state == .error ? entry.record.error : nil
         let count = state.isSettled ? countForMiddlewares(entry) : ByteCount()
@@ -215,8 +216,8 @@ final class Reporter {
     func tellReceived(_ entry: TaskEntry) {
         guard !chains.download.isEmpty, entry.received != entry.reported else { return }
         let middlewares = entry.middlewares(of: chains.download)
-        guard !middlewares.isEmpty, let context = entry.context else { return }
-        let count = countForMiddlewares(entry)
+        guard !middlewares.isEmpty else { return }
+        let (context, count) = (entry.context, countForMiddlewares(entry))
         callbacks.async { for middleware in middlewares { middleware.download(context, didReceive: count) } }
     }
 

@@ -24,7 +24,7 @@ final class FailedAttempt {
         self.rules = rules
         heads = run.heads
         chains = run.book.chains
-        stage = chains.failureStage(for: run.entry.context, url: URL(string: url))
+        stage = chains.failureStage(for: run.entry.context, url: url)
     }
 
     /// True if middlewares have a say in the failure.
@@ -32,10 +32,9 @@ final class FailedAttempt {
 
     /// Asks the middlewares about the failure, and then ends the attempt.
     func decide(isolation: isolated (any Actor)? = #isolation) async {
-        guard let context = entry.context else { return run.follow(rules, error) }
         let (attempt, stage) = (run.attempt, stage)
         let failure = AttemptFailure(
-            task: context, error: error, response: heads.refused?.httpURLResponse, received: entry.record.received,
+            task: entry.context, error: error, response: heads.refused?.httpURLResponse, received: entry.record.received,
             progress: attempt.progress(received: entry.record.received), previousError: attempt.previousError,
             began: attempt.instant)
         guard let decision = await ask({ await FailureStage.run(stage, failure) }) else { return run.stopped() }
@@ -73,9 +72,9 @@ final class FailedAttempt {
         _ error: DownloadError, _ facts: FailureStage.Facts, isolation: isolated (any Actor)? = #isolation
     ) async {
         let chain = entry.middlewares(of: chains.response)
-        guard !chain.isEmpty, let context = entry.context else { return run.follow(.fail, error) }
+        guard !chain.isEmpty else { return run.follow(.fail, error) }
         let response = DownloadResponse(
-            task: context, response: (heads.refused ?? heads.last)?.httpURLResponse, error: error,
+            task: entry.context, response: (heads.refused ?? heads.last)?.httpURLResponse, error: error,
             destination: URL(fileURLWithPath: entry.record.destination(in: run.book.workPath)))
         guard let end = await ask({ await ResponseChainEnd.run(chain, response) }) else { return run.stopped() }
         guard let retry = end.retry else { return run.follow(.fail, error) }

@@ -307,10 +307,10 @@ final class Publication {
 
     private func respond(isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) {
         let chain = entry.middlewares(of: book.chains.response)
-        guard !chain.isEmpty, let context = entry.context, let path = entry.record.path else { return }
+        guard !chain.isEmpty, let path = entry.record.path else { return }
         let received = entry.record.written
         let response = DownloadResponse(
-            task: context, response: (heads.last ?? entry.record.response)?.httpURLResponse,
+            task: entry.context, response: (heads.last ?? entry.record.response)?.httpURLResponse,
             fileURL: URL(fileURLWithPath: path))
         // A chain that was registered just now may move the file. The record is then written again.
         state = .responding

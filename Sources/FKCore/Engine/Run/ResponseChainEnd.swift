@@ -71,9 +71,9 @@ struct ResponseChainEnd: Sendable {
     /// - Parameter head: the last response's; nil without one.
     static func tell(_ error: DownloadError, of entry: TaskEntry, head: ResponseHead?, _ book: TaskBook) {
         let chain = entry.middlewares(of: book.chains.response)
-        guard !chain.isEmpty, let context = entry.context else { return }
+        guard !chain.isEmpty else { return }
         let response = DownloadResponse(
-            task: context, response: head?.httpURLResponse, error: error,
+            task: entry.context, response: head?.httpURLResponse, error: error,
             destination: URL(fileURLWithPath: entry.record.destination(in: book.workPath)))
         Task { _ = await run(chain, response) }
     }

@@ -19,24 +19,38 @@ struct SyncBacklog {
     /// The maximum number of files. With more, none is synced.
     static let limit = 1_000
 
+    /// A flood goes on while so many files come in a second, as many as reach the limit in the time of patience.
+    private static let rate = limit / Int(patience / second)
+    private static let second: Int64 = 1_000_000_000
+
     private var files: [File] = []
-    private var isFlooded = false
+    /// The files that were left in the present second of a flood; nil without one.
+    private var flood: (since: Int64, count: Int)?
 
     /// - Returns: the files that will not be synced.
     mutating func add(_ file: File) -> [File] {
-        if isFlooded { return [file] }
+        look(at: file.since)
+        if let flood {
+            self.flood = (flood.since, flood.count + 1)
+            return [file]
+        }
         files.append(file)
-        isFlooded = files.count > Self.limit
-        return isFlooded ? takeAll() : []
+        guard files.count > Self.limit else { return [] }
+        flood = (file.since, Self.rate)
+        return takeAll()
     }
 
     /// Returns all files, once the oldest has waited long enough.
     mutating func takeDue(now: Int64) -> [File] {
-        guard let first = files.first else {
-            isFlooded = false
-            return []
-        }
+        look(at: now)
+        guard let first = files.first else { return [] }
         return now - first.since >= Self.patience ? takeAll() : []
+    }
+
+    /// Ends a flood after a second with few files.
+    private mutating func look(at now: Int64) {
+        guard let flood, now - flood.since >= Self.second else { return }
+        self.flood = flood.count < Self.rate || now - flood.since >= 2 * Self.second ? nil : (now, 0)
     }
 
     mutating func takeAll() -> [File] {

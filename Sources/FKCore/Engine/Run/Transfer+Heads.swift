@@ -7,9 +7,8 @@ extension Transfer {
     func headArrived(_ lane: Lane, _ receiver: RangeReceiver) {
         answered(lane, receiver.head)
         let chain = lane.claim == nil && lane.mirror == nil ? entry.middlewares(of: book.chains.response) : []
-        guard !chain.isEmpty, let context = entry.context, let response = receiver.head?.httpURLResponse else {
-            return openGate(lane, receiver)
-        }
+        guard !chain.isEmpty, let response = receiver.head?.httpURLResponse else { return openGate(lane, receiver) }
+        let context = entry.context
         lane.isAccepting = true
         lane.chain = Task { [inbox, id = entry.id] in
             let (refusal, notes) = await MiddlewareCall.inChain(of: inbox.engine, id) {

@@ -36,7 +36,8 @@ extension Transfer {
         lane.known = known
         let request = request(lane.mirror ?? url, ask: ask)
         let chain = entry.middlewares(of: book.chains.request, url: lane.mirror ?? url)
-        guard !chain.isEmpty, let context = entry.context else { return send(.init(form: request), with: lane) }
+        guard !chain.isEmpty else { return send(.init(form: request), with: lane) }
+        let context = entry.context
         let secret = entry.record.task.option { $0.secretHeaders } ?? []
         // Requests for tokens take the same way as the file.
         let connection = TaskOptions(
@@ -90,14 +91,12 @@ extension Transfer {
     private func request(_ url: String, ask: RangeAsk) -> RequestForm {
         // Every URL was normalized by `URLNormalizer`, so Foundation can read it.
         let plain = RequestForm.url(url)
-        guard ask.usesRange || entry.record.task.hasOptions else { return plain }
+        let fields = entry.record.headers(for: url, isOffered: laneSet.mirrors.isOffered(url))
+        let tag = entityTag(of: url)
+        guard ask.usesRange || !fields.isEmpty || tag != nil else { return plain }
         var request = plain.urlRequest
-        if entry.record.task.hasOptions {
-            for field in entry.record.headers(for: url, isOffered: laneSet.mirrors.isOffered(url)) {
-                request.add(field)
-            }
-            if let tag = entityTag(of: url) { request.setValue(tag, forHTTPHeaderField: "If-Match") }
-        }
+        for field in fields { request.add(field) }
+        if let tag { request.setValue(tag, forHTTPHeaderField: "If-Match") }
         ask.apply(to: &request)
         return .full(request)
     }

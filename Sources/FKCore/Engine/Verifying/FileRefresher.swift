@@ -116,7 +116,7 @@ package struct FileRefresher: Sendable {
     private func ask(_ record: TaskRecord) async -> Result<ResponseHead, DownloadError> {
         let options = record.task.options
         let url = address(record)
-        guard let address = URL(string: url), let task = URL(string: record.task.url) else {
+        guard let address = URL(string: url) else {
             return .failure(DownloadError(.invalidURL, "The URL cannot be used.", url: URLMasking.mask(url)))
         }
         var request = URLRequest(url: address)
@@ -125,10 +125,10 @@ package struct FileRefresher: Sendable {
             request.setValue(value, forHTTPHeaderField: name)
         }
         var context = TaskContext(
-            id: record.id, originalURL: task, givenURL: record.task.given, attempt: max(1, record.attempts),
+            id: record.id, address: record.task.url, givenURL: record.task.given, attempt: max(1, record.attempts),
             barrels: record.barrels, attributes: record.task.attributes)
         context.isSigned = options.awsSignature != nil
-        let chain = chains.request.ordered(for: context, url: address)
+        let chain = chains.request.ordered(for: context, url: url)
         switch await PreparedRequest.run(chain, request, context, secret: options.secretHeaders ?? []) {
         case .failure(let error): return .failure(error)
         case .success(let prepared):

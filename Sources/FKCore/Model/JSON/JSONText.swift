@@ -79,6 +79,14 @@ package struct JSONText: ~Copyable {
         end &+= count &+ 3
     }
 
+    /// Writes any text as the key of the next value.
+    mutating func key(_ name: String) {
+        value(name)
+        reserve(1)
+        put(0x3a)
+        needsComma = false
+    }
+
     /// Writes a string.
     package mutating func value(_ text: String) {
         // Nearly every text is in one piece already. `withUTF8` needs a copy that may change.

@@ -13,12 +13,16 @@ protocol RecordObject: RecordValue {
     mutating func visitFields<Visitor: FieldVisitor & ~Copyable>(_ visitor: inout Visitor) throws
 }
 
-/// A rare member of a record, most values of which are written without Foundation's encoder.
+/// A rare member of a record, most values of which are written and read without Foundation's coders.
 protocol UsualValue: Codable {
     /// True for a value that `writeUsual` can write.
     var isUsual: Bool { get }
     /// Writes the value with the members of `Codable`, in its order.
     func writeUsual(to text: inout JSONText)
+    /// Reads what `writeUsual` has written.
+    ///
+    /// - Throws: for any other form, which Foundation's decoder may be able to read.
+    static func readUsual(_ scanner: inout JSONScanner) throws -> Self
 }
 
 /// An operation on every member of a structure.
@@ -36,7 +40,7 @@ protocol FieldVisitor: ~Copyable {
     ///
     /// - Parameter isRequired: true if `{}` stands for nil, false if the member is left out then.
     mutating func rare<Value: Codable>(_ name: StaticString, _ value: inout Value?, isRequired: Bool) throws
-    /// Visits a member whose usual values have a form without an encoder; `{}` stands for nil. The default implementation takes it as
+    /// Visits a member whose usual values need no encoder and no decoder; `{}` stands for nil. The default implementation takes it as
     /// any rare member.
     mutating func usual<Value: UsualValue>(_ name: StaticString, _ value: inout Value?) throws
 }
@@ -123,6 +127,14 @@ extension JSONScanner: FieldVisitor {
         let json = try rawValue()
         if isRequired, json.elementsEqual("{}".utf8) { return }
         value = try StoreJSON.decode(Value.self, from: json)
+    }
+
+    mutating func usual<Value: UsualValue>(_ name: StaticString, _ value: inout Value?) throws {
+        try need(name)
+        let json = try rawValue()
+        if json.elementsEqual("{}".utf8) { return }
+        var scanner = JSONScanner(json.assumingMemoryBound(to: UInt8.self))
+        value = try (try? Value.readUsual(&scanner)) ?? StoreJSON.decode(Value.self, from: json)
     }
 }
 

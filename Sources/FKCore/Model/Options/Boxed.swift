@@ -18,6 +18,9 @@ struct Boxed<Value: Sendable & Hashable>: Sendable, Hashable {
         set { box = newValue.map(Box.init) }
     }
 
+    /// Reads a part of the value, without a copy of the whole.
+    func read<Part>(_ body: (Value) -> Part?) -> Part? { box.flatMap { body($0.value) } }
+
     /// True if there is a value. It does not copy the value.
     var isThere: Bool { box != nil }
 

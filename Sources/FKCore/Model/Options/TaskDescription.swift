@@ -63,6 +63,7 @@ package struct TaskDescription: Codable, Sendable, Hashable {
         /// nil if no option is set, which is usual.
         @Boxed var ownOptions: TaskOptions?
         var hasOptions: Bool { _ownOptions.isThere }
+        func option<Value>(_ read: (TaskOptions) -> Value?) -> Value? { _ownOptions.read(read) }
 
         init(url: String) { self.url = url }
     }
@@ -136,9 +137,11 @@ package struct TaskDescription: Codable, Sendable, Hashable {
     /// True if any option is set. It does not allocate default options, unlike `options`.
     package var hasOptions: Bool { own.hasOptions }
 
-    /// One option; nil if it is not set. Nothing is made for a task without options, unlike by `options`.
+    /// One option; nil if it is not set. The others are not copied, unlike by `options`.
     @inlinable
-    package func option<Value>(_ read: (TaskOptions) -> Value?) -> Value? { hasOptions ? read(options) : nil }
+    package func option<Value>(_ read: (TaskOptions) -> Value?) -> Value? { hasOptions ? chosenOption(read) : nil }
+    @usableFromInline
+    package func chosenOption<Value>(_ read: (TaskOptions) -> Value?) -> Value? { own.option(read) }
 
     /// The origin that may receive the secrets of the options; nil for none.
     package var secretOrigin: URLOrigin? { hasOptions ? options.secretOrigin(of: url) : URLOrigin(url) }

@@ -32,7 +32,12 @@ extension Array: RecordValue where Element: RecordValue {
 /// The pairs of an application.
 extension Dictionary: RecordValue where Key == String, Value == String {
     func write(to text: inout JSONText) throws {
-        if isEmpty { text.raw("{}") } else { text.raw(try StoreJSON.encode(self)) }
+        text.beginObject()
+        for (key, value) in sorted(by: { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }) {
+            text.key(key)
+            text.value(value)
+        }
+        text.endObject()
     }
 
     static func read(_ scanner: inout JSONScanner) throws -> Self {
