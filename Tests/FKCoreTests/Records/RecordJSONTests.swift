@@ -211,7 +211,8 @@ struct RecordReadingTests {
         #expect(read == options)
     }
 
-    @Test("attributes are written as Foundation writes them", arguments: ["source-version", "", "a\"b", "\u{1}\t", "é漢🙂"])
+    @Test(
+        "attributes are written as Foundation writes them", arguments: ["source-version", "", "a\"b", "\u{1}\t", "é漢🙂"])
     func attributes(key: String) throws {
         let pairs = [key: key, "other": "b/c", "Z": ""]
         var text = JSONText()

@@ -34,7 +34,8 @@ final class FailedAttempt {
     func decide(isolation: isolated (any Actor)? = #isolation) async {
         let (attempt, stage) = (run.attempt, stage)
         let failure = AttemptFailure(
-            task: entry.context, error: error, response: heads.refused?.httpURLResponse, received: entry.record.received,
+            task: entry.context, error: error, response: heads.refused?.httpURLResponse,
+            received: entry.record.received,
             progress: attempt.progress(received: entry.record.received), previousError: attempt.previousError,
             began: attempt.instant)
         guard let decision = await ask({ await FailureStage.run(stage, failure) }) else { return run.stopped() }

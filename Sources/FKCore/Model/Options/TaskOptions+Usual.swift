@@ -35,7 +35,9 @@ extension TaskOptions: UsualValue {
         try scanner.beginObject()
         if scanner.has("checksum") { options.checksum = try Checksum(scanning: &scanner) }
         if scanner.has("existing") {
-            guard let existing = ExistingFilePolicy(rawValue: try scanner.text()) else { throw JSONScanner.Unexpected() }
+            guard let existing = ExistingFilePolicy(rawValue: try scanner.text()) else {
+                throw JSONScanner.Unexpected()
+            }
             options.existing = existing
         }
         if scanner.has("list") { options.list = try ListOrigin(scanning: &scanner) }
