@@ -96,6 +96,12 @@ package struct JSONText: ~Copyable {
         }
     }
 
+    /// True for a text that has no character to escape.
+    static func isPlain(_ text: String) -> Bool {
+        var text = text
+        return text.withUTF8 { PlainBytes.prefix(of: UnsafeRawBufferPointer($0)).count == $0.count }
+    }
+
     private mutating func value(utf8: UnsafeBufferPointer<UInt8>) {
         // The longest escape has six bytes.
         reserve(6 * utf8.count + 3)

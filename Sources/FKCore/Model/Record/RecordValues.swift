@@ -32,6 +32,10 @@ extension Array: RecordValue where Element: RecordValue {
 /// The pairs of an application.
 extension Dictionary: RecordValue where Key == String, Value == String {
     func write(to text: inout JSONText) throws {
+        // Foundation's encoder has other escapes than `JSONText`, and its bytes stay what they were.
+        guard allSatisfy({ JSONText.isPlain($0.key) && JSONText.isPlain($0.value) }) else {
+            return text.raw(try StoreJSON.encode(self))
+        }
         text.beginObject()
         for (key, value) in sorted(by: { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }) {
             text.key(key)
