@@ -167,9 +167,10 @@ struct SignatureProgram {
             decoding: (try? SmallFile.read("\(folder)/output", limit: 1 << 20, named: "output")) ?? [], as: UTF8.self)
         guard status == 0 else {
             let lines = text.split(whereSeparator: \.isNewline).filter { !$0.hasPrefix("[GNUPG:]") }
-            throw SignatureFault(
-                "\(name) \(failure): \(Escaping.visible(String(lines.last ?? "no reason given").prefix(200)))"
-            )
+            var reason = String(lines.last ?? "no reason given").prefix(200)
+            // The sentence around it has a full stop of its own.
+            if reason.last == "." { reason.removeLast() }
+            throw SignatureFault("\(name) \(failure): \(Escaping.visible(String(reason)))")
         }
         return text
     }
