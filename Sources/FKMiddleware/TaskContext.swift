@@ -9,7 +9,7 @@ public struct TaskContext: Sendable, Hashable {
         get { URL(string: address) ?? URL(fileURLWithPath: "/") }
         set { address = newValue.absoluteString }
     }
-    /// The text of `originalURL`, whose value is made where a middleware asks for it: most scopes do not.
+    /// The text of `originalURL`. The `URL` is made only for a middleware that asks for it, because making it is slow.
     package private(set) var address: String
     /// The URL as the application gave it to the builder, such as `https://example.com/图片.png`. Where the task did not come
     /// from a builder, it is the text of `originalURL`.

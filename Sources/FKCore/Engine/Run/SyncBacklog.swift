@@ -19,7 +19,7 @@ struct SyncBacklog {
     /// The maximum number of files. With more, none is synced.
     static let limit = 1_000
 
-    /// A flood goes on while so many files come in a second, as many as reach the limit in the time of patience.
+    /// A flood goes on while at least this many files come in a second. At this rate, `limit` files come within `patience`.
     private static let rate = limit / Int(patience / second)
     private static let second: Int64 = 1_000_000_000
 

@@ -40,8 +40,8 @@ protocol FieldVisitor: ~Copyable {
     ///
     /// - Parameter isRequired: true if `{}` stands for nil, false if the member is left out then.
     mutating func rare<Value: Codable>(_ name: StaticString, _ value: inout Value?, isRequired: Bool) throws
-    /// Visits a member whose usual values need no encoder and no decoder; `{}` stands for nil. The default implementation takes it as
-    /// any rare member.
+    /// Visits a member whose usual values need none of Foundation's coders; `{}` stands for nil. By default it is visited as a rare
+    /// member.
     mutating func usual<Value: UsualValue>(_ name: StaticString, _ value: inout Value?) throws
 }
 
