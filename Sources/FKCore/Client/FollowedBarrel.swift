@@ -23,7 +23,7 @@ struct FollowedBarrel {
 
     private mutating func read(_ ids: [TaskID], _ reader: StoreReader) {
         reader.readAll(ids, problem: { _ in }) { _, record in
-            let share = TaskTotals.Share(DownloadInfo(record))
+            let share = TaskTotals.Share(record)
             shares[record.id] = share
             if share.state == .action { running.insert(record.id) }
         }

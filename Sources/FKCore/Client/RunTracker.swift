@@ -160,7 +160,7 @@ package struct RunTracker: Sendable {
     /// The bytes of all tasks: their lengths, those of failed and suspended ones too, and of cancelled ones what they have received. It
     /// is a lower bound while the length of a task that may still run is unknown.
     package var goal: ByteCount {
-        let gone = totals.of([.cancel, .unknown])
+        let gone = totals.where { $0 == .cancel || $0 == .unknown }
         return ByteCount(
             received: received, expected: max(received, expected &- (gone.expected &- gone.received)),
             isLowerBound: totals.where { !$0.isSettled }.unknownLengths > 0 || totals.count < total || total == 0)

@@ -68,13 +68,13 @@ final class Reporter {
     func barrelInfo(_ name: String) throws -> BarrelInfo {
         var barrel = try barrels.open(name, creating: false)
         if !barrel.sum.isCounted {
-            let accounts = try barrel.ids.map { id in
+            let shares = try barrel.ids.map { id in
                 let isInMemory = book[id] != nil
                 defer { if !isInMemory { book.rest(id) } }
                 return try book.find(id)?.accounted ?? TaskTotals.Share(state: .unknown)
             }
-            barrel.count(accounts)
-            barrels.book.count(name, accounts)
+            barrel.count(shares)
+            barrels.book.count(name, shares)
         }
         var first = 0.0
         for entry in schedule.running.values where entry.record.barrels.containsExactly(name) {

@@ -78,7 +78,7 @@ package struct TaskTotals: Sendable, Hashable {
     /// The number of tasks in each state that has any.
     package var states: [DownloadState: Int] {
         var states: [DownloadState: Int] = [:]
-        for state in DownloadState.allCases where count(state) > 0 { states[state] = count(state) }
+        for state in Self.all where count(state) > 0 { states[state] = count(state) }
         return states
     }
 
@@ -86,21 +86,22 @@ package struct TaskTotals: Sendable, Hashable {
     package func count(_ state: DownloadState) -> Int { Int(counts[state.index]) }
 
     /// The sums over the tasks in some states.
-    package func of(_ states: some Sequence<DownloadState>) -> TaskTotals {
-        var totals = TaskTotals()
-        for index in states.map(\.index) {
-            totals.counts[index] = counts[index]
-            totals.receivedBytes[index] = receivedBytes[index]
-            totals.knownBytes[index] = knownBytes[index]
-            totals.unknowns[index] = unknowns[index]
+    package func of(_ states: Set<DownloadState>) -> TaskTotals { self.where(states.contains) }
+
+    /// The sums over the tasks in the states that meet a condition.
+    package func `where`(_ condition: (DownloadState) -> Bool) -> TaskTotals {
+        var totals = self
+        for state in Self.all where !condition(state) {
+            totals.counts[state.index] = 0
+            totals.receivedBytes[state.index] = 0
+            totals.knownBytes[state.index] = 0
+            totals.unknowns[state.index] = 0
         }
         return totals
     }
 
-    /// The sums over the tasks in the states that meet a condition.
-    package func `where`(_ condition: (DownloadState) -> Bool) -> TaskTotals {
-        of(DownloadState.allCases.filter(condition))
-    }
+    /// `allCases` makes an array at each call, and a run asks for its sums at each change.
+    private static let all = DownloadState.allCases
 }
 
 extension DownloadState {
