@@ -57,6 +57,7 @@ struct ChecksumTests {
         #expect(checksum.algorithm == .sha256)
         #expect(checksum.hex == hex.lowercased())
         #expect(try Checksum(parsing: checksum.description) == checksum)
+        #expect(try Checksum(parsing: "\(name):\(hex)") == checksum, "as registries write it")
         #expect(try JSONDecoder().decode(Checksum.self, from: JSONEncoder().encode(checksum)) == checksum)
     }
 

@@ -107,11 +107,11 @@ public struct Checksum: Codable, Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Parses `ALG=HEX`, for example `sha-256=2cf2…`.
+    /// Parses `ALG=HEX`, for example `sha-256=2cf2…`, or `ALG:HEX`, as GitHub and registries write it.
     ///
     /// - Throws: `.invalidArgument` for any other text.
     public init(parsing text: String) throws(DownloadError) {
-        let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+        let parts = text.split(maxSplits: 1, omittingEmptySubsequences: false) { $0 == "=" || $0 == ":" }
         guard parts.count == 2, let algorithm = Algorithm(name: String(parts[0])) else {
             let names = Algorithm.usual.map(\.rawValue).joined(separator: ", ")
             throw DownloadError(.invalidArgument, "A checksum is written ALG=HEX with ALG one of \(names).")

@@ -5,8 +5,12 @@ import FKMiddleware
 struct BarrelView {
     let name: String
     let options: BarrelOptions
-    /// The sums over the members with a record.
+    /// The sums over the members with a record. A finished file that is gone has no bytes.
     private(set) var totals = TaskTotals()
+    /// The number of complete members whose files are gone.
+    private(set) var gone = 0
+    /// The number of complete members whose files are there.
+    var complete: Int { totals.count(.complete) - gone }
 
     /// Reads a barrel and the records of its members.
     ///
@@ -21,7 +25,12 @@ struct BarrelView {
         let (barrel, ids) = try reader.barrelIDs(name)
         var view = BarrelView(name: name, options: barrel.options)
         let records = RecordList(reader, inOrder: ids, problem: problem) { record in
-            view.totals.add(TaskTotals.Share(record))
+            var share = TaskTotals.Share(record)
+            if record.hasLostFile {
+                view.gone += 1
+                share.received = 0
+            }
+            view.totals.add(share)
             seen(record)
         }
         return (view, records)
@@ -49,8 +58,8 @@ struct BarrelView {
     var document: JSON {
         .members([
             "claimedSigner": JSON(options.claimedSigner), "commit": JSON(options.commit),
-            "complete": JSON(totals.count(.complete)), "error": JSON(totals.count(.error)),
-            "expected": JSON(totals.bytes.expected), "isExpectedKnown": .bool(totals.isExpectedKnown),
+            "complete": JSON(complete), "error": JSON(totals.count(.error)),
+            "expected": JSON(totals.bytes.expected), "gone": JSON(gone), "isExpectedKnown": .bool(totals.isExpectedKnown),
             "name": .string(name), "origin": JSON(options.origin.map(URLMasking.mask)),
             "received": .integer(totals.received), "signedBy": JSON(options.signedBy), "total": JSON(totals.count),
         ])

@@ -249,7 +249,7 @@ struct BarrelQueryCommand: Command {
         let mark = atLeast
         for view in views {
             table.add([
-                .init(view.name), .init("\(view.totals.count(.complete))/\(view.totals.count)"),
+                .init(view.name), .init("\(view.complete)/\(view.totals.count)"),
                 .init("\(view.totals.count(.error))"),
                 .init(view.amount(mark)),
                 .init(
@@ -283,6 +283,7 @@ struct BarrelQueryCommand: Command {
         }
         let (count, error) = (view.totals.count, view.totals.count(.error))
         let failed = error > 0 ? ", \(error) failed" : ""
+        let gone = view.gone > 0 ? ", \(Plural.count(view.gone, "file")) gone" : ""
         if let signer = view.options.signedBy {
             context.output.writeLine("lists signed by \(SignatureKey.shown(signer))")
         } else if let signer = view.options.claimedSigner {
@@ -291,7 +292,7 @@ struct BarrelQueryCommand: Command {
         }
         context.output.writeLine(
             Escaping.visible(
-                "\(view.name): \(view.totals.count(.complete)) of \(count) complete\(failed), " + view.amount(atLeast)))
+                "\(view.name): \(view.complete) of \(count) complete\(failed)\(gone), " + view.amount(atLeast)))
         return status
     }
 

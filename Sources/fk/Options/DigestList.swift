@@ -206,11 +206,12 @@ struct DigestList: Sendable {
 }
 
 extension Checksum {
-    /// Parses `ALG=HEX`, or `HEX` alone, whose length says which.
+    /// Parses `ALG=HEX`, `ALG:HEX`, or `HEX` alone, whose length says which.
     ///
     /// - Throws: `.invalidArgument` for any other text.
     init(given text: String) throws(DownloadError) {
-        guard !text.contains("=") else {
+        let name = text.prefix { $0 != ":" }
+        if text.contains("=") || name.count < text.count && Algorithm(name: String(name)) != nil {
             self = try Checksum(parsing: text)
             return
         }

@@ -129,6 +129,21 @@ struct VerbTests {
         #expect(try scene.bench.out("a") == Self.content)
     }
 
+    @Test("retry of a complete task: its file is fetched again if it is gone, and not touched if it is there")
+    func retryOfGoneFile() async throws {
+        let scene = try await Self.scene(.complete)
+        let control = scene.bench.control
+        let there = try await control.retry(.id(scene.id))
+        #expect(there.map(\.applied) == [false] && there[0].note.hasPrefix("is complete already"))
+        let before = scene.bench.transport.requests.count
+        try FileManager.default.removeItem(at: scene.bench.folder.file("out/a"))
+        let gone = try await control.retry(.id(scene.id))
+        #expect(gone.map(\.applied) == [true] && gone[0].after == .idle && gone[0].note == "its file is gone: queued")
+        #expect(await scene.bench.finished(scene.id)?.state == .complete)
+        #expect(scene.bench.transport.requests.count == before + 1)
+        #expect(try scene.bench.out("a") == Self.content)
+    }
+
     @Test("trash of a running task ends it for good: it is not started again and its slot is free")
     func trashRunning() async throws {
         let scene = try await Self.scene(.action)

@@ -71,6 +71,9 @@ import Testing
         let missing = try await sandbox.fk("barrel", "missing", "all")
         #expect(
             missing.status == 1 && missing.output.split(separator: "\n").count == 2, "\(missing.output.suffix(200))")
+        let shown = try await sandbox.json("barrel", "show", "all")
+        #expect(shown.number("gone") == 2 && shown.number("complete") == shown.number("total").map { $0 - 2 })
+        #expect(shown.number("received") == shown.number("expected").map { $0 - 6 })
         let export = try await sandbox.fk("barrel", "export", "all", "--missing")
         #expect(export.status == 0 && export.output == missing.output, "\(export.output.suffix(200))")
         let before = requests

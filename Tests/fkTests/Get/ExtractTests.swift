@@ -117,7 +117,7 @@ struct ExtractTests {
         let tar = Self.tar(Self.member("a", "one", mode: 0o4777))
         server.route("/a") { _ in .ok(tar) }
         let wrong = try await sandbox.fk(
-            "get", "--extract", "out", "--checksum", "sha-256=\(String(repeating: "0", count: 64))", server.url("/a"))
+            "get", "--extract", "out", "--checksum", "sha256:\(String(repeating: "0", count: 64))", server.url("/a"))
         #expect(wrong.status == 1 && wrong.errors.contains("its sha-256 is"))
         #expect(try await sandbox.fk("get", "--extract", "out", server.url("/none")).status == 1)
         let bare = try sandbox.start(["get", "--extract", "out", server.url("/a")], environment: ["PATH": "/nothing"])

@@ -32,13 +32,18 @@ extension TaskControl {
             if entry.awaitsProof {
                 forgetMissing(entry)
             } else {
-                dropBytes(of: entry)
-                entry.record.forgetResult()
-                queue(entry, mayRun: mayRun || entry.isAdmitted)
+                fetchAgain(entry, mayRun: mayRun || entry.isAdmitted)
             }
         case .renew: renewVersion(of: entry, mayRun: mayRun || entry.isAdmitted)
         }
         return (false, isChanged)
+    }
+
+    /// Queues a complete task whose file is gone.
+    func fetchAgain(_ entry: TaskEntry, mayRun: Bool = true) {
+        dropBytes(of: entry)
+        entry.record.forgetResult()
+        queue(entry, mayRun: mayRun)
     }
 
     /// Queues a complete task whose list has another version of its file. The finished file stays until the new one is whole.

@@ -62,6 +62,10 @@ extension TaskControl {
         )
         defer { started.results.append(result) }
         switch StateMachine.decide(verb, in: before, forAll: forAll) {
+        case .noOp where verb == .retry && entry.record.hasLostFile:
+            fetchAgain(entry)
+            result.after = entry.verbState
+            result.note = "its file is gone: queued"
         case .noOp(let reason):
             let run = entry.taskRun
             result.applied = [.suspend, .cancel].contains(verb) ? endProof(of: entry) : false
