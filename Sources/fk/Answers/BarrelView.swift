@@ -59,9 +59,10 @@ struct BarrelView {
         .members([
             "claimedSigner": JSON(options.claimedSigner), "commit": JSON(options.commit),
             "complete": JSON(complete), "error": JSON(totals.count(.error)),
-            "expected": JSON(totals.bytes.expected), "gone": JSON(gone), "isExpectedKnown": .bool(totals.isExpectedKnown),
-            "name": .string(name), "origin": JSON(options.origin.map(URLMasking.mask)),
-            "received": .integer(totals.received), "signedBy": JSON(options.signedBy), "total": JSON(totals.count),
+            "expected": JSON(totals.bytes.expected), "gone": JSON(gone),
+            "isExpectedKnown": .bool(totals.isExpectedKnown), "name": .string(name),
+            "origin": JSON(options.origin.map(URLMasking.mask)), "received": .integer(totals.received),
+            "signedBy": JSON(options.signedBy), "total": JSON(totals.count),
         ])
     }
 }

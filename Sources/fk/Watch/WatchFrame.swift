@@ -65,10 +65,21 @@ struct WatchFrame {
         if let barrel = model.barrel { parts.append("barrel \(Escaping.visible(barrel))") }
         if !model.marked.isEmpty { parts.append("\(model.marked.count) marked") }
         if model.sorting != .state { parts.append("by \(model.sorting.rawValue)") }
-        let left = Columns.clip(
-            parts.joined(separator: "  "), to: max(1, columns - Columns.width(of: rate) - 2), mark: mark)
+        let left = Self.whole(parts, to: max(1, columns - Columns.width(of: rate) - 2), mark: mark)
         let padded = Columns.pad(left, to: columns - Columns.width(of: rate)) + rate
         return Style.bold(Columns.fit(padded, to: columns, mark: mark), usesColor)
+    }
+
+    /// The first parts that fit whole, and a mark if some are left out.
+    private static func whole(_ parts: [String], to room: Int, mark: String) -> String {
+        let text = parts.joined(separator: "  ")
+        guard Columns.width(of: text) > room, let first = parts.first else { return text }
+        var kept = Columns.clip(first, to: room, mark: mark)
+        for part in parts.dropFirst() {
+            guard Columns.width(of: kept) + Columns.width(of: part) + 4 <= room else { break }
+            kept += "  \(part)"
+        }
+        return Columns.width(of: kept) + 2 <= room ? "\(kept) \(mark)" : kept
     }
 
     private func isWarning(_ model: WatchModel) -> Bool { model.owner == .some(nil) || model.silentEngine != nil }

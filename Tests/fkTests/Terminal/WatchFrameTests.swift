@@ -55,6 +55,15 @@ import Testing
         #expect(lines[0].hasPrefix("fk watch  1 running  1 waiting  1 failed  1 suspended  1 cancelled  1 complete"))
     }
 
+    @Test("A narrow title has whole words, and a mark for those that do not fit") func narrow() {
+        var model = model(mixed)
+        func title(_ columns: Int) -> String {
+            frame(&model, columns: columns)[0].trimmingCharacters(in: .whitespaces)
+        }
+        #expect(title(40) == "1 running  1 waiting  1 failed …")
+        #expect(title(10) == "1 runn…")
+    }
+
     @Test("The graph has the bytes of each second") func rates() {
         var model = model([info("run", .action)])
         for second in 0...5 {
