@@ -61,7 +61,7 @@ import Testing
             frame(&model, columns: columns)[0].trimmingCharacters(in: .whitespaces)
         }
         #expect(title(40) == "1 running  1 waiting  1 failed …")
-        #expect(title(10) == "1 runn…")
+        #expect(title(10) == "1 runni…")
     }
 
     @Test("The graph has the bytes of each second") func rates() {
