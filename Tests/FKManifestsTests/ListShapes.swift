@@ -33,6 +33,14 @@ enum ListShapes {
 
     private static let texts: [ListShape] = [
         .init(
+            name: "files.txt", source: "ENCODE",
+            text: "\"https://h/metadata/?type=Experiment\"\nhttps://h/files/A/@@download/A.bed.gz\n",
+            form: .urls, names: ["", ""],
+            urls: ["https://h/metadata/?type=Experiment", "https://h/files/A/@@download/A.bed.gz"]),
+        .init(
+            name: "pasted.txt", source: "an array of a program", text: "\"https://h/a\",\n'https://h/b',\n",
+            form: .urls, names: ["", ""], urls: ["https://h/a", "https://h/b"]),
+        .init(
             name: "explicit.txt", source: "conda list --explicit --md5",
             text:
                 "# platform: linux-64\n@EXPLICIT\nhttps://h/linux-64/a-1.conda#\(md5)\nhttps://h/b.conda#sha256:\(sha256)\n",
@@ -167,6 +175,17 @@ enum ListShapes {
 
     private static let tables: [ListShape] = [
         .init(
+            name: "runinfo.csv", source: "NCBI's Sequence Read Archive",
+            text: "Run,ReleaseDate,size_MB,download_path,Experiment\nSRR1,2020-01-01,2,https://h/sra/SRR1,SRX1\n",
+            form: .csv, names: [""], urls: ["https://h/sra/SRR1"], sizes: [nil]),
+        .init(
+            name: "t.txt", source: "exports with bars", text: "url|name|md5\nhttps://h/a|a.bin|\(md5)\n",
+            form: .csv, names: ["a.bin"], urls: ["https://h/a"], digests: [[.md5]]),
+        .init(
+            name: "sequence.index", source: "1000 Genomes, with its addresses as https",
+            text: "##Date=2020-01-01\n#url\tmd5\tRUN_ID\nhttps://h/a.gz\t\(md5)\tERR1\n",
+            form: .csv, names: [""], urls: ["https://h/a.gz"], digests: [[.md5]]),
+        .init(
             name: "t.csv", source: "pages and files",
             text: "title,link,download_url\nA,https://h/page/1,https://h/files/a.bin\n",
             form: .csv, names: [""], urls: ["https://h/files/a.bin"]),
@@ -219,6 +238,17 @@ enum ListShapes {
     ]
 
     private static let objects: [ListShape] = [
+        .init(
+            name: "urls.json", source: "programs", text: "[\"https://h/a\",\n \"https://h/b\"]",
+            form: .json, names: ["", ""], urls: ["https://h/a", "https://h/b"]),
+        .init(
+            name: "urls.json", source: "programs", text: "{\"urls\":[\"https://h/a\",\"https://h/b\"],\"count\":2}",
+            form: .record, names: ["", ""], urls: ["https://h/a", "https://h/b"]),
+        .init(
+            name: "index.json", source: "HashiCorp's releases",
+            text: "{\"name\":\"x\",\"shasums\":\"x_SHA256SUMS\",\"builds\":[{\"os\":\"linux\",\"filename\":\"x.zip\","
+                + "\"url\":\"https://h/x.zip\"}],\"url_docs\":\"https://docs\"}",
+            form: .json, names: ["x.zip"], urls: ["https://h/x.zip"]),
         .init(
             name: "article.json", source: "figshare",
             text:

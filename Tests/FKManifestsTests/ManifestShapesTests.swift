@@ -99,11 +99,34 @@ import Testing
             ("u.txt", "https://h/a https://h/b\n", "a second URL stands behind a blank"),
             ("u.txt", "https://h/a renamed.gz\n", "'renamed.gz' stands behind the URL"),
             ("u.txt", "https://h/a#sha256=12\n", "a sha-256 digest has 64"),
+            ("a.sfv", "; made by x\na.bin 1a2b3c4d\n", "CRC-32 is not supported"),
+            ("audit", "%%%% HASHDEEP-1.0\n%%%% size,md5,sha256,filename\n", "is of hashdeep"),
+            ("u.txt", "s3://b/a.bin\n", "fk get -r s3://"),
+            ("a.json", "[\"a\", \"b\"]", "an object is expected here"),
+            ("a.json", "{\"keywords\":[\"http://a/b\"],\"see\":[\"http://a/b\"]}", "it is no list of downloads"),
+            (
+                "summary.txt", "##  See README\n#accession\ttaxid\tftp_path\nGCF_1\t9\thttps://h/GCF_1\n",
+                "'ftp_path': name the column"
+            ),
         ])
     func refused(name: String, text: String, reason: String) {
         let fault = Manifest.fault(in: text, fileName: name)
         #expect(fault.contains(reason), "\(fault)")
         #expect(!fault.contains("write https://"))
+    }
+
+    @Test("A header that is a comment has the columns' names, and other comments have none") func commentHeader() throws
+    {
+        var reading = Manifest.Reading()
+        reading.columns = [try #require(.init("url", name: "ftp_path"))]
+        let text = "##  See README\n#accession\tmd5sum\tftp_path\nGCF_1\t\(SampleDigest.hex(.md5))\thttps://h/GCF_1\n"
+        let table = try Manifest(parsing: Array(text.utf8), reading)
+        #expect(table.urls == [["https://h/GCF_1"]] && table.entries[0].checksum?.algorithm == .md5)
+        #expect(table.entries[0].line == 3)
+        let mirrors = try Manifest("# first\tsecond\nhttps://h/a\thttps://m/a\n")
+        #expect(mirrors.form == .urls && mirrors.urls == [["https://h/a", "https://m/a"]])
+        let sums = try Manifest("# digest\tname\n\(Self.hex)\ta\n", base: "https://h/")
+        #expect(sums.form == .checksums && sums.names == ["a"])
     }
 
     @Test("Names of columns and a template for the addresses are the owner's") func columns() throws {

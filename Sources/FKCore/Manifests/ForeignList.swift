@@ -98,6 +98,12 @@ enum ForeignList {
         if isFirst("Format: 3.0", "Format: 1.") {
             return "the list describes a Debian source package: dget or dcmd reads it"
         }
+        if name.hasSuffix(".sfv") || isFirst(";") {
+            return "the list is an SFV file, whose CRC-32 is not supported: sha256sum writes a list that is read"
+        }
+        if isFirst("%%%% HASHDEEP") {
+            return "the list is of hashdeep, which audits files with it: sha256sum writes a list that is read"
+        }
         if isFirst("C:Q1") { return "the list is an index of Alpine packages: apk fetch reads it" }
         if isFirst("outs:", "stages:", "schema: '2.0'") || name.hasSuffix(".dvc") || name == "dvc.lock" {
             return "the list is of DVC and has no addresses: dvc pull reads it"

@@ -10,7 +10,8 @@ import FKMiddleware
 /// | `data` | Dataverse, JSON:API |
 /// | `resources` | Data Package, CKAN |
 /// | `@graph`, `distribution`, `linkset` | RO-Crate; Croissant and schema.org; link sets (RFC 9264) |
-/// | any other | an array whose objects have an address with a size or a digest |
+/// | any other | an array whose objects have an address with a size, a digest or a `filename` |
+/// | none, `urls`, `files`, `downloads` | an array of addresses |
 ///
 /// `ListField` has the names of an object's members. An object with a list of files in it describes them: its own address is a
 /// page's. `Reading.baseURL` is the URL of the folder that relative URLs refer to; for Dataverse it names the server.
@@ -117,7 +118,7 @@ struct JSONFiles {
         var hub: String?
     }
 
-    /// The names of arrays whose objects are files if they have an address. In other arrays they need a size or a digest as well.
+    /// The names of arrays whose objects are files if they have an address. In other arrays they need a size, a digest or a file name as well.
     static let listNames: Set<String> = [
         "members", "files", "entries", "data", "@graph", "distribution", "linkset", "assets", "resources", "urls",
         "downloads",
@@ -204,8 +205,8 @@ struct JSONFiles {
         return isParent
     }
 
-    /// True for an object that is a file, whatever the name of its list: it has a download's address, or an address with a size or a
-    /// digest.
+    /// True for an object that is a file, whatever the name of its list: it has a download's address, or an address with a size, a
+    /// digest or the name of a file.
     func isFile(_ object: JSONReader.Object) -> Bool {
         var hasAddress = false
         var hasProof = false
@@ -219,7 +220,7 @@ struct JSONFiles {
             case .address(let rank) where Self.isAddress(member.value):
                 if rank <= .file { return true }
                 hasAddress = true
-            case .size, .digest(.algorithm), .digest(.any): hasProof = true
+            case .size, .digest(.algorithm), .digest(.any), .name(0): hasProof = true
             default: break
             }
         }

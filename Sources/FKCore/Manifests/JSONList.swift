@@ -55,6 +55,9 @@ struct JSONList: Sendable {
         "funding", "funders", "communities", "stats", "recordSet",
     ]
 
+    /// Members of a document that may be arrays of addresses.
+    private static let addressLists: Set<String> = ["urls", "files", "downloads"]
+
     private let form: Manifest.Form
     /// True if a document that is an object may have lists.
     private let takesObjects: Bool
@@ -190,6 +193,12 @@ struct JSONList: Sendable {
         let start = reader.index
         state = .afterElement
         guard reader.peek() == UInt8(ascii: "{") else {
+            if reader.peek() == UInt8(ascii: "\""), let address = try address(in: name) {
+                hasList = true
+                let member = JSONReader.Member(name: "url", value: .string(address))
+                let object = JSONReader.Object(members: [member], start: start)
+                return .element(Element(object: object, list: name, line: 0, column: 0))
+            }
             if name.isEmpty {
                 _ = try reader.value()
                 throw JSONReader.Fault(reason: "an object is expected here", offset: start)
@@ -200,6 +209,15 @@ struct JSONList: Sendable {
         guard let object = try reader.value().object else { return nil }
         hasList = true
         return .element(Element(object: object, list: name, line: 0, column: 0))
+    }
+
+    /// Reads a text that is an element of a list; nil for one that is no address, which stays unread in a document that is an array.
+    private mutating func address(in list: String) throws(JSONReader.Fault) -> String? {
+        guard takesObjects, nesting.count <= 2, list.isEmpty || Self.addressLists.contains(list) else { return nil }
+        let start = reader.index
+        if let text = try reader.value().string, text.contains("://") { return text }
+        reader.goBack(to: start)
+        return nil
     }
 
     /// Reads the separator after an element or a member.

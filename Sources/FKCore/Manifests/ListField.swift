@@ -7,7 +7,7 @@ import FKMiddleware
 /// | --- | --- |
 /// | address of the file | `download_url`, `browser_download_url`, `contentUrl`, `file_url`, `downloads`, `direct_asset_url` |
 /// | address | `url`, `urls`, `uri`, `source_url` |
-/// | address that may be a page's | `link`, `href` |
+/// | address that may be a page's, or a path | `link`, `href`, `download_path` |
 /// | mirrors | `mirror`, `mirrors`, `mirror_urls` |
 /// | path | `path`, `file_path`, `key`, `out`; `materialized_path` |
 /// | name | `filename`, `dest-filename`; else `name`, `file` |
@@ -91,7 +91,7 @@ enum ListField: Hashable, Sendable {
                 + "directlink downloads directasseturl httpurl httpsurl dataurl imageurl accessurl signedurl presignedurl "
                 + "filedownloadurl downloadhref")
         add(.address(.plain), "url urls uri uris")
-        add(.address(.page), "link links href sourceurl sourceuri")
+        add(.address(.page), "link links href sourceurl sourceuri downloadpath")
         add(.mirror, "mirror mirrors mirrorurl mirrorurls alternateurl alternateurls")
         add(.path(0), "materializedpath")
         add(.path(2), "key")

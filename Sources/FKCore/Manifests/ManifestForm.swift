@@ -95,6 +95,8 @@ struct Recognition {
         let name: String?
         /// The first line that is neither empty nor a comment.
         let line: ArraySlice<UInt8>
+        /// The comment above that line, without its `#`.
+        let comment: ArraySlice<UInt8>
         let rules: ListRules
 
         var first: UInt8? { text.first }
@@ -117,7 +119,7 @@ struct Recognition {
     /// | 3 | `{` with `fk-lock`; a first line that is an object, and a second one; `{` | lock file; JSON Lines; JSON or a record |
     /// | 4 | the first bytes of binary data | none |
     /// | 5 | `BagIt-Version:`, a frame of OpenPGP, the words of ESGF's script | BagIt, checksum list, ESGF |
-    /// | 6 | the first line: of `fetch.txt`; with the names of columns; of curl; with a digest | BagIt, table, curl, checksum list |
+    /// | 6 | the first line: of `fetch.txt`; with the names of columns, also in a comment; of curl; with a digest | BagIt, table, curl, checksum list |
     /// | 7 | an address in the first line | URL list |
     /// | 8 | the signs of other programs' lists (`ForeignList`) | none |
     /// | 9 | a text | URL list, whose first line then says what is missing |
@@ -156,8 +158,12 @@ struct Recognition {
             if BagParser.isFetchLine(head.line) { return .form(.bagit) }
             if TableParser.isHeader(head.line, head.rules) || isTable(head.name, head.line) { return .form(.csv) }
             if CurlConfigParser.isLine(head.line) { return .form(.curl) }
-            guard ChecksumListParser.isLine(head.line) else { return nil }
-            return .form(head.isBagManifest ? .bagit : .checksums)
+            if ChecksumListParser.isLine(head.line) { return .form(head.isBagManifest ? .bagit : .checksums) }
+            // The header is a comment. The mirrors of a list of URLs stand behind tabs as well.
+            let isTable =
+                TableParser.isHeader(head.comment, of: head.line)
+                && (TableParser.isHeader(head.comment, head.rules) || !head.line.starts(with: "http".utf8))
+            return isTable ? .form(.csv) : nil
         },
         { head in
             let line = head.plainLine
@@ -185,10 +191,10 @@ struct Recognition {
         let start = head.starts(with: [0xef, 0xbb, 0xbf]) ? 3 : 0
         let body = head[start...]
         let name = fileName.map { $0.split(separator: "/").last.map(String.init) ?? $0 }
+        let (line, comment) = firstLine(body)
         let found = Head(
             bytes: body, text: body.drop { $0 == 0x20 || ($0 >= 0x09 && $0 <= 0x0d) }, name: name,
-            line: firstLine(body),
-            rules: ListRules(reading))
+            line: line, comment: comment, rules: ListRules(reading))
         for row in table {
             switch row(found) {
             case .form(let form): return .success(form)
@@ -204,14 +210,20 @@ struct Recognition {
         head.first { $0 != 0x20 && $0 != 0x09 } == UInt8(ascii: "{") && !head.contains { $0 == 0x0a || $0 == 0x0d }
     }
 
-    private static func firstLine(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    /// The first line that is neither empty nor a comment, and the last comment above it.
+    private static func firstLine(_ text: ArraySlice<UInt8>) -> (line: ArraySlice<UInt8>, comment: ArraySlice<UInt8>) {
         var rest = text
+        var comment: ArraySlice<UInt8> = []
         while !rest.isEmpty {
             let line = rest.prefix { $0 != 0x0a && $0 != 0x0d }
-            if let first = line.first(where: { $0 != 0x20 && $0 != 0x09 }), first != UInt8(ascii: "#") { return line }
+            let plain = line.drop { $0 == 0x20 || $0 == 0x09 }
+            if let first = plain.first {
+                guard first == UInt8(ascii: "#") else { return (line, comment) }
+                comment = plain.drop { $0 == 0x20 || $0 == UInt8(ascii: "#") }
+            }
             rest = rest[line.endIndex...].dropFirst()
         }
-        return []
+        return ([], comment)
     }
 
     /// True for a table by its name. A line with a URL alone is of a list of URLs.

@@ -1,6 +1,6 @@
 import FKMiddleware
 
-/// Reads tables with a header (RFC 4180): commas, tabs or semicolons separate the fields, as the header shows.
+/// Reads tables with a header (RFC 4180): commas, tabs, semicolons or bars separate the fields, as the header shows.
 ///
 /// ```text
 /// url,name,size,sha256,caption
@@ -9,7 +9,8 @@ import FKMiddleware
 ///
 /// `ListField` has the names of columns. Others are not kept. A field in quotes may have line ends, which are read as
 /// LF. Where tabs separate the fields, a quote is a letter unless the header has one. Blanks around a field are no part of it. A row
-/// that repeats the header, as joined tables have it, is skipped.
+/// that repeats the header, as joined tables have it, is skipped. Comments stand in front of the header. The last of them is the header
+/// itself if it has as many tabs as the first row, as in tables of NCBI and of the 1000 Genomes.
 struct TableParser: LineFormat {
     /// The maximum length of a row with quotes around line ends: 1 MiB. A quote without an end would hold the list.
     static let maxRow = 1 << 20
@@ -48,6 +49,8 @@ struct TableParser: LineFormat {
         var isKept: Bool { field != nil || isInTemplate }
     }
 
+    /// The last comment in front of the header, without its `#`, and its line.
+    private var comment: (bytes: [UInt8], line: Int)?
     /// The columns; empty before the header.
     private var columns: [Column] = []
     /// The first column that is kept, with which a repeated header begins.
@@ -84,10 +87,16 @@ struct TableParser: LineFormat {
             && known.contains { if case .digest = $0 { true } else { $0 == .size } }
     }
 
-    /// The separator of a header: its first tab, comma or semicolon. 0 for a header of one column, because no text contains
+    /// True for a comment that is the header of the row below it: both have the same number of tabs.
+    static func isHeader(_ comment: ArraySlice<UInt8>, of row: ArraySlice<UInt8>) -> Bool {
+        let tabs = comment.count { $0 == 0x09 }
+        return tabs > 0 && tabs == row.count { $0 == 0x09 } && comment.count < 65_536
+    }
+
+    /// The separator of a header: its first tab, comma, semicolon or bar. 0 for a header of one column, because no text contains
     /// this byte.
     private static func separator(of line: ArraySlice<UInt8>) -> UInt8 {
-        line.first { $0 == 0x09 || $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: ";") } ?? 0
+        line.first { $0 == 0x09 || $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: ";") || $0 == UInt8(ascii: "|") } ?? 0
     }
 
     mutating func take(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError) {
@@ -100,10 +109,26 @@ struct TableParser: LineFormat {
         } else {
             guard let first = bytes.first(where: { $0 != 0x20 && $0 != 0x0d }) else { return }
             if columns.isEmpty {
-                if first == UInt8(ascii: "#") { return }
-                separator = Self.separator(of: bytes)
-                hasQuotes = separator != 0x09 || bytes.contains(Self.quote)
+                if first == UInt8(ascii: "#") {
+                    comment = (Array(bytes.drop { $0 == 0x20 || $0 == UInt8(ascii: "#") }), line)
+                    return
+                }
+                if let (header, place) = comment, Self.isHeader(header[...], of: bytes) {
+                    comment = nil
+                    (separator, hasQuotes) = (0x09, header.contains(Self.quote))
+                    try row(header[...], place)
+                } else {
+                    separator = Self.separator(of: bytes)
+                    hasQuotes = separator != 0x09 || bytes.contains(Self.quote)
+                }
             }
+        }
+        try row(bytes, line)
+    }
+
+    /// Reads a line of a row.
+    private mutating func row(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError) {
+        if place != .quoted {
             rowBytes = bytes.count
             rowLine = line
             fields = []

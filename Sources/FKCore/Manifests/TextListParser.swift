@@ -9,7 +9,7 @@ import FKMiddleware
 /// | blanks or tabs, a number, and a digest (checksums of TensorFlow Datasets) | size and digest; behind another tab the name |
 /// | a blank and `#` | a comment |
 ///
-/// Any other text behind a blank is a fault. A line `@EXPLICIT` of conda has no meaning. With a base, a line without a scheme is a path
+/// A line may stand in quotes, with a comma behind them. Any other text behind a blank is a fault. A line `@EXPLICIT` of conda has no meaning. With a base, a line without a scheme is a path
 /// below it.
 ///
 /// ```text
@@ -83,6 +83,7 @@ struct TextListParser: LineFormat {
             return
         }
         if !hasEntry, text.isExactly("@EXPLICIT") { return }
+        let text = Self.withoutQuotes(text)
         var made = Manifest.Entry(line: line)
         var parts = text.utf8.split(separator: 0x09).map { String(Substring($0)).trimmingBlanks }.filter { !$0.isEmpty }
         guard !parts.isEmpty else { return }
@@ -115,6 +116,17 @@ struct TextListParser: LineFormat {
         }
         entry = made
         hasEntry = true
+    }
+
+    /// A line that is a text in quotes, as ENCODE's `files.txt` and pasted JSON have it, without them.
+    private static func withoutQuotes(_ line: String) -> String {
+        var text = line.trimmingBlanks
+        if text.hasSuffix(",") { text.removeLast() }
+        guard text.utf8.count > 2, let quote = text.first, quote == "\"" || quote == "'", text.last == quote else {
+            return line
+        }
+        let inner = text.dropFirst().dropLast()
+        return inner.contains(quote) ? line : String(inner)
     }
 
     /// True for a path below the base. A sentence is none.
@@ -187,7 +199,11 @@ struct TextListParser: LineFormat {
 
     /// The fault of a line without a scheme, which is more often a path than a URL.
     private static func inList(_ reason: String, _ text: String) -> String {
-        guard reason.contains("has no scheme") else { return reason }
+        guard reason.contains("has no scheme") else {
+            let scheme = text.prefix { $0 != ":" }.lowercased()
+            let isBucket = ["s3", "gs", "az"].contains(scheme)
+            return isBucket ? "\(reason). A bucket is a source: fk get -r \(scheme)://… lists and fetches it" : reason
+        }
         let shown = Escaping.visible(String(URLMasking.mask(text).prefix(100)))
         let host = text.drop { $0 == "/" }.prefix { $0 != "/" }
         let hint =
