@@ -47,6 +47,11 @@ public final class MiddlewareChains: Sendable {
         return request.register(middleware, priority: priority ?? middleware.priority, for: scope)
     }
 
+    /// Registers the request middleware of a source. It compares the URL of each request itself, so that it is not bound to its scope.
+    package func register(source middleware: any RequestMiddleware, for scope: MiddlewareScope) {
+        request.register(middleware, priority: middleware.priority, for: scope)
+    }
+
     /// Registers a download middleware. Parameters and result are as for a request middleware.
     @discardableResult
     public func register(

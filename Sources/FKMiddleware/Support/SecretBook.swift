@@ -119,7 +119,7 @@ package struct SecretBook: Sendable {
 /// Finds any number of values in one pass over a text.
 private struct Automaton: Sendable {
     /// The state after a byte in a state, by `state << 8 | byte`. State 0 has seen nothing of any value.
-    private var next: [UInt32: UInt32] = [:]
+    private var next: [UInt64: UInt32] = [:]
     /// For each state, the one of its longest true ending that begins a value.
     private var fallback: [UInt32] = [0]
     /// For each state, the number of bytes of a value that it has seen.
@@ -132,7 +132,7 @@ private struct Automaton: Sendable {
         for value in values {
             var state: UInt32 = 0
             for byte in value.utf8 {
-                let key = state << 8 | UInt32(byte)
+                let key = UInt64(state) << 8 | UInt64(byte)
                 if let known = next[key] {
                     state = known
                 } else {
@@ -158,7 +158,7 @@ private struct Automaton: Sendable {
     private func step(_ state: UInt32, _ byte: UInt8) -> UInt32 {
         var state = state
         while true {
-            if let found = next[state << 8 | UInt32(byte)] { return found }
+            if let found = next[UInt64(state) << 8 | UInt64(byte)] { return found }
             if state == 0 { return 0 }
             state = fallback[Int(state)]
         }

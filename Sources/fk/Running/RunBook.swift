@@ -19,7 +19,7 @@ struct RunBook: Sendable {
     /// - Returns: the name of the run; nil without tasks, and where it cannot be written. The run itself has ended, so that this is no
     ///   error.
     func keep(_ failed: [TaskID], suspended: [TaskID], as known: RunName? = nil) -> RunName? {
-        let ids = failed.prefix(Self.taskLimit) + suspended.prefix(Self.taskLimit)
+        let ids = Array(failed.prefix(Self.taskLimit)) + Array(suspended.prefix(Self.taskLimit))
         guard workPath.exists else { return nil }
         if ids.isEmpty {
             if case .number(let number) = known { _ = try? FileIO.remove("\(workPath.runsFolder)/\(number)") }

@@ -318,8 +318,10 @@ package struct WorkPath: Sendable, Hashable {
         } catch {
             throw unusable("has a layout file that cannot be read", cause: error)
         }
-        let text = String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
-        guard let version = Int(text), version > 0 else {
+        let digits = bytes.drop { $0.isBlank }.prefix { !$0.isBlank }
+        guard let version = Int(String(decoding: digits, as: UTF8.self)), version > 0,
+            bytes[digits.endIndex...].allSatisfy(\.isBlank)
+        else {
             throw unusable(
                 "has a layout file that does not hold a version; if it is one, write \(Self.layoutVersion) into \(layoutPath)"
             )
@@ -411,4 +413,9 @@ package struct WorkPath: Sendable, Hashable {
 
     /// The root as a URL; without a path if the root is empty.
     package var url: URL { root.isEmpty ? ProcessPaths.unusable : URL(fileURLWithPath: root, isDirectory: true) }
+}
+
+extension UInt8 {
+    /// A blank, a tab or the end of a line.
+    fileprivate var isBlank: Bool { self == 0x20 || (0x09...0x0d).contains(self) }
 }

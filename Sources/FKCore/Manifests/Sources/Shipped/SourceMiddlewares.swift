@@ -5,14 +5,14 @@ import FKMiddleware
 package enum SourceMiddlewares {
     /// Registers those that the environment has something for.
     package static func register(in chains: MiddlewareChains, _ environment: [String: String]) {
-        for token in TokenMiddleware.all(environment) { chains.register(request: token, for: token.scope) }
-        if let release = ReleaseMiddleware(environment) { chains.register(request: release, for: release.scope) }
+        for token in TokenMiddleware.all(environment) { chains.register(source: token, for: token.scope) }
+        if let release = ReleaseMiddleware(environment) { chains.register(source: release, for: release.scope) }
         let registry = RegistryMiddleware(environment)
-        chains.register(request: registry, for: registry.scope)
+        chains.register(source: registry, for: registry.scope)
         if AWSCredentials.variables(environment) == nil {
-            chains.register(request: AWSCredentialMiddleware(environment), for: .matching(\.isSigned))
+            chains.register(source: AWSCredentialMiddleware(environment), for: .matching(\.isSigned))
         }
-        for bucket in BucketMiddleware.all(environment) { chains.register(request: bucket, for: bucket.scope) }
+        for bucket in BucketMiddleware.all(environment) { chains.register(source: bucket, for: bucket.scope) }
     }
 }
 
