@@ -117,6 +117,25 @@ struct SecretOriginTests {
         }
     }
 
+    @Test("fields that a list gives for all addresses of its entry do not go to a new address")
+    func relinkedList() async throws {
+        let bench = try await Bench { request, _ in
+            request.urlRequest.url?.host == "new.example" ? .file(Self.content, to: request) : .status(404)
+        }
+        let id = try await bench.add("http://own.example/a") {
+            $0.mirrors = ["http://mirror.example/a"]
+            ($0.options.headers, $0.options.listHeaders) = ([.init("X-Api-Key", "canary")], ["x-api-key"])
+        }
+        #expect(await bench.finished(id)?.state == .error)
+        try await bench.control.relink(id, to: "http://new.example/a")
+        #expect(await bench.finished(id)?.state == .complete)
+        let keys = bench.transport.requests.map { request in
+            (request.urlRequest.url?.host ?? "") + ":"
+                + (request.urlRequest.value(forHTTPHeaderField: "X-Api-Key") ?? "-")
+        }
+        #expect(Set(keys) == ["own.example:canary", "mirror.example:canary", "new.example:-"], "\(keys)")
+    }
+
     @Test("a task of a list from a server: its secrets go to the server that the owner has named")
     func ofList() async throws {
         let bench = try await Bench { request, _ in
