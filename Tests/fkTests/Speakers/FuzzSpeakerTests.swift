@@ -14,7 +14,7 @@ import Testing
 /// `FK_FUZZ_TOLERATE` names the findings to ignore instead of `SpeakerFinding.known`.
 @Suite("Fuzzed courses of speakers", .timeLimit(.minutes(60)))
 struct FuzzSpeakerTests {
-    private static let fuzz = FuzzRun("courses of speakers", usual: 400)
+    private static let fuzz = FuzzRun("courses of speakers", usual: 600)
 
     @Test("the owner decides, secrets stay with their hosts, and nothing that was said is lost", arguments: 0..<4)
     func courses(shard: Int) async throws {

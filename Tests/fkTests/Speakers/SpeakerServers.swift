@@ -74,7 +74,7 @@ final class SpeakerServers: Sendable {
         state = Locked(
             State(
                 random: SeededRandom(seed: random.next()), oddity: random.pick([0, 2, 3, 4]),
-                offersLink: random.oneIn(3), sendsDigest: random.oneIn(2)))
+                offersLink: random.oneIn(2), sendsDigest: random.oneIn(2)))
         note(
             "\(size) bytes, mirror \(mirrorIsOther ? "other" : "right"), link \(linkIsOther ? "other" : "right"), "
                 + "their digests \(mirrorsSendDigest), "
