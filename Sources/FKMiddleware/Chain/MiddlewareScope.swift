@@ -52,9 +52,9 @@ public struct MiddlewareScope: Sendable {
         if case .all = kind { true } else { false }
     }
 
-    /// True for `.host`.
-    var isHost: Bool {
-        if case .host = kind { true } else { false }
+    /// The host of `.host`, as `hostName` returns it; nil for any other scope.
+    var host: String? {
+        if case .host(let name) = kind { name } else { nil }
     }
 
     /// Decides whether the scope includes a task.

@@ -117,6 +117,46 @@ struct SecretOriginTests {
         }
     }
 
+    enum Credential: String, CaseIterable, Sendable { case headers, bearer, signature, authenticator }
+
+    private struct Login: Authenticator {
+        func authenticate(_ request: inout URLRequest, for task: TaskContext) async throws {
+            request.setValue("canary", forHTTPHeaderField: "Authorization")
+        }
+        func refresh(after failure: AttemptFailure) async throws {}
+    }
+
+    @Test(
+        "the credential of a host does not go where a middleware before it has sent the request",
+        arguments: Credential.allCases, [false, true])
+    func hostCredential(_ credential: Credential, isMoved: Bool) async throws {
+        let bench = try await Bench { request, _ in .file(Self.content, to: request) }
+        if isMoved {
+            bench.chains.onRequest("elsewhere", priority: 1) { request, _ in
+                request.url = URL(string: "http://other.example/a")
+            }
+        }
+        let scope = MiddlewareScope.host("OWN.example.")
+        switch credential {
+        case .headers:
+            bench.chains.register(
+                request: try HeadersMiddleware([.init("Authorization", "canary"), .init("X-Open", "o")]), for: scope)
+        case .bearer: bench.chains.register(request: BearerTokenMiddleware { _ in "canary" }, for: scope)
+        case .signature:
+            let keys = AWSCredentials(accessKeyID: "canary", secretAccessKey: "s")
+            bench.chains.register(request: try AWSSignatureMiddleware { _ in keys }, for: scope)
+        case .authenticator: bench.chains.register(authenticator: Login(), for: scope)
+        }
+        let id = try await bench.add("http://own.example/a")
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(bench.hosts == [isMoved ? "other.example" : "own.example"])
+        for request in bench.transport.requests.map(\.urlRequest) {
+            let value = request.value(forHTTPHeaderField: "Authorization")
+            #expect(isMoved ? value == nil : value?.contains("canary") == true)
+            if credential == .headers { #expect(request.value(forHTTPHeaderField: "X-Open") == "o") }
+        }
+    }
+
     @Test("fields that a list gives for all addresses of its entry do not go to a new address")
     func relinkedList() async throws {
         let bench = try await Bench { request, _ in
