@@ -117,6 +117,25 @@ struct SecretOriginTests {
         }
     }
 
+    @Test("a middleware for one host does not handle a request that another one has sent elsewhere")
+    func hostScope() async throws {
+        let bench = try await Bench { request, _ in .file(Self.content, to: request) }
+        let seen = Observed<[String]>([])
+        func note(_ name: String, _ priority: Int, _ host: String) {
+            bench.chains.onRequest(name, priority: priority, for: .host(host)) { request, _ in
+                seen.update { $0.append(name) }
+                if name == "mover" { request.url = URL(string: "http://other.example/a") }
+            }
+        }
+        note("before", 1, "own.example")
+        note("mover", 2, "own.example")
+        note("after", 3, "own.example")
+        bench.chains.onRequest("all", priority: 4) { _, _ in seen.update { $0.append("all") } }
+        let id = try await bench.add("http://own.example/a")
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(seen.value == ["before", "mover", "all"])
+    }
+
     enum Credential: String, CaseIterable, Sendable { case headers, bearer, signature, authenticator }
 
     private struct Login: Authenticator {
