@@ -63,21 +63,24 @@ extension MiddlewareChains {
 
 /// A request middleware of this library that sets a credential without a look at the request's URL.
 protocol CredentialMiddleware: RequestMiddleware {
-    /// True if its scope names the host that receives the credential.
-    var isForHost: Bool { get set }
+    /// The host of its scope, which receives the credential, as `MiddlewareScope.hostName` returns it; nil for any other scope.
+    var scopeHost: String? { get set }
 }
 
 extension CredentialMiddleware {
     /// The middleware as it is registered for a scope.
     func bound(to scope: MiddlewareScope) -> Self {
         var bound = self
-        bound.isForHost = scope.isHost
+        bound.scopeHost = scope.host
         return bound
     }
 
-    /// True if a request may receive the credential: it goes to the host of the scope, or to the origin of the task's own URL.
+    /// True if a request may receive the credential: it goes to the host of the scope, or with another scope to the origin of the
+    /// task's own URL. A middleware before this one may have sent it elsewhere.
     func mayAuthenticate(_ request: URLRequest, of task: TaskContext) -> Bool {
-        isForHost || request.url.flatMap { URLOrigin($0.absoluteString) } == URLOrigin(task.originalURL.absoluteString)
+        guard let url = request.url?.absoluteString else { return false }
+        if let scopeHost { return MiddlewareScope.hostName(of: url).isExactly(scopeHost) }
+        return URLOrigin(url) == URLOrigin(task.originalURL.absoluteString)
     }
 }
 
@@ -86,7 +89,7 @@ struct AuthenticationMiddleware: CredentialMiddleware, RetryMiddleware {
     private let authenticator: any Authenticator
     private let renewal: CredentialRenewal
     let priority: Int
-    var isForHost = false
+    var scopeHost: String?
     var name: String { String(describing: type(of: authenticator)) }
     var secretHeaders: [String] { authenticator.secretHeaders }
 

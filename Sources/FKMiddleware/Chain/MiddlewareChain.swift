@@ -95,6 +95,39 @@ public final class MiddlewareChain<Element: Sendable>: Sendable {
         return found
     }
 
+    /// The middlewares that handle a task, with their hosts. Parameters as for `ordered(for:url:)`.
+    package func scoped(for task: @autoclosure () -> TaskContext, url: String) -> [Scoped] {
+        if isEmpty { return [] }
+        let (snapshot, scoped) = state.withLock { ($0.snapshot, $0.hasScopes ? $0.entries : nil) }
+        guard let scoped else { return snapshot.map { Scoped(middleware: $0, host: nil) } }
+        let task = task()
+        return scoped.filter { $0.scope.includes(task, url: url) }.map {
+            Scoped(middleware: $0.middleware, host: $0.scope.host)
+        }
+    }
+
+    /// A middleware with the host of its scope.
+    package struct Scoped: Sendable {
+        /// The middleware.
+        package let middleware: Element
+        /// As `MiddlewareScope.hostName` returns it; nil for a scope that is not about hosts.
+        fileprivate let host: String?
+
+        /// Creates a middleware for all hosts.
+        package init(_ middleware: Element) { self.init(middleware: middleware, host: nil) }
+
+        fileprivate init(middleware: Element, host: String?) {
+            self.middleware = middleware
+            self.host = host
+        }
+
+        /// True if it handles a request that may have been sent elsewhere by a middleware before it.
+        package func handles(_ request: URLRequest) -> Bool {
+            guard let host else { return true }
+            return MiddlewareScope.hostName(of: request.url?.absoluteString ?? "").isExactly(host)
+        }
+    }
+
     /// The middlewares that handle a task, with their priorities. Parameters as for `ordered(for:url:)`.
     func prioritised(for task: TaskContext, url: String?) -> [(priority: Int, middleware: Element)] {
         if isEmpty { return [] }

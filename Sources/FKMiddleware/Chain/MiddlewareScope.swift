@@ -32,8 +32,8 @@ public struct MiddlewareScope: Sendable {
     /// ASCII equals its IDNA form (`xn--…`). Subdomains are other hosts: use `matching` for them.
     ///
     /// For a request middleware the host is the one that the attempt asks, which may be a mirror's; a middleware for one
-    /// host never handles a request to another one. For download and response middlewares it is the host of the task's
-    /// own URL. Redirects do not count.
+    /// host never handles a request to another one, also not one that a middleware before it has sent there. For download and
+    /// response middlewares it is the host of the task's own URL. Redirects do not count.
     public static func host(_ name: String) -> MiddlewareScope { MiddlewareScope(kind: .host(hostName(name))) }
 
     /// A single task. It need not exist yet.
@@ -52,9 +52,9 @@ public struct MiddlewareScope: Sendable {
         if case .all = kind { true } else { false }
     }
 
-    /// True for `.host`.
-    var isHost: Bool {
-        if case .host = kind { true } else { false }
+    /// The host of `.host`, as `hostName` returns it; nil for any other scope.
+    var host: String? {
+        if case .host(let name) = kind { name } else { nil }
     }
 
     /// Decides whether the scope includes a task.

@@ -18,7 +18,7 @@ public struct AWSSignatureMiddleware: RequestMiddleware {
     public let priority: Int
     private let signature: AWSSignature
     private let credentials: Credentials
-    var isForHost = false
+    var scopeHost: String?
 
     /// Creates the middleware.
     ///

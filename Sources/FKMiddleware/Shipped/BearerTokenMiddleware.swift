@@ -68,8 +68,8 @@ private struct BearerToken: Authenticator {
 }
 
 extension BearerTokenMiddleware: CredentialMiddleware {
-    var isForHost: Bool {
-        get { authentication.isForHost }
-        set { authentication.isForHost = newValue }
+    var scopeHost: String? {
+        get { authentication.scopeHost }
+        set { authentication.scopeHost = newValue }
     }
 }

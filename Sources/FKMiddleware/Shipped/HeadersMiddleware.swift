@@ -14,7 +14,7 @@ public struct HeadersMiddleware: RequestMiddleware {
     /// The names of the secret fields, which no other origin receives, also after a redirect. The default is none.
     public let secretHeaders: [String]
     private let fields: [HeaderField]
-    var isForHost = false
+    var scopeHost: String?
 
     /// Creates the middleware.
     ///

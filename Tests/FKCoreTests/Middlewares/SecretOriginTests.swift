@@ -117,6 +117,84 @@ struct SecretOriginTests {
         }
     }
 
+    @Test("a middleware for one host does not handle a request that another one has sent elsewhere")
+    func hostScope() async throws {
+        let bench = try await Bench { request, _ in .file(Self.content, to: request) }
+        let seen = Observed<[String]>([])
+        func note(_ name: String, _ priority: Int, _ host: String) {
+            bench.chains.onRequest(name, priority: priority, for: .host(host)) { request, _ in
+                seen.update { $0.append(name) }
+                if name == "mover" { request.url = URL(string: "http://other.example/a") }
+            }
+        }
+        note("before", 1, "own.example")
+        note("mover", 2, "own.example")
+        note("after", 3, "own.example")
+        bench.chains.onRequest("all", priority: 4) { _, _ in seen.update { $0.append("all") } }
+        let id = try await bench.add("http://own.example/a")
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(seen.value == ["before", "mover", "all"])
+    }
+
+    enum Credential: String, CaseIterable, Sendable { case headers, bearer, signature, authenticator }
+
+    private struct Login: Authenticator {
+        func authenticate(_ request: inout URLRequest, for task: TaskContext) async throws {
+            request.setValue("canary", forHTTPHeaderField: "Authorization")
+        }
+        func refresh(after failure: AttemptFailure) async throws {}
+    }
+
+    @Test(
+        "the credential of a host does not go where a middleware before it has sent the request",
+        arguments: Credential.allCases, [false, true])
+    func hostCredential(_ credential: Credential, isMoved: Bool) async throws {
+        let bench = try await Bench { request, _ in .file(Self.content, to: request) }
+        if isMoved {
+            bench.chains.onRequest("elsewhere", priority: 1) { request, _ in
+                request.url = URL(string: "http://other.example/a")
+            }
+        }
+        let scope = MiddlewareScope.host("OWN.example.")
+        switch credential {
+        case .headers:
+            bench.chains.register(
+                request: try HeadersMiddleware([.init("Authorization", "canary"), .init("X-Open", "o")]), for: scope)
+        case .bearer: bench.chains.register(request: BearerTokenMiddleware { _ in "canary" }, for: scope)
+        case .signature:
+            let keys = AWSCredentials(accessKeyID: "canary", secretAccessKey: "s")
+            bench.chains.register(request: try AWSSignatureMiddleware { _ in keys }, for: scope)
+        case .authenticator: bench.chains.register(authenticator: Login(), for: scope)
+        }
+        let id = try await bench.add("http://own.example/a")
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(bench.hosts == [isMoved ? "other.example" : "own.example"])
+        for request in bench.transport.requests.map(\.urlRequest) {
+            let value = request.value(forHTTPHeaderField: "Authorization")
+            #expect(isMoved ? value == nil : value?.contains("canary") == true)
+            if credential == .headers { #expect((request.value(forHTTPHeaderField: "X-Open") == nil) == isMoved) }
+        }
+    }
+
+    @Test("fields that a list gives for all addresses of its entry do not go to a new address")
+    func relinkedList() async throws {
+        let bench = try await Bench { request, _ in
+            request.urlRequest.url?.host == "new.example" ? .file(Self.content, to: request) : .status(404)
+        }
+        let id = try await bench.add("http://own.example/a") {
+            $0.mirrors = ["http://mirror.example/a"]
+            ($0.options.headers, $0.options.listHeaders) = ([.init("X-Api-Key", "canary")], ["x-api-key"])
+        }
+        #expect(await bench.finished(id)?.state == .error)
+        try await bench.control.relink(id, to: "http://new.example/a")
+        #expect(await bench.finished(id)?.state == .complete)
+        let keys = bench.transport.requests.map { request in
+            (request.urlRequest.url?.host ?? "") + ":"
+                + (request.urlRequest.value(forHTTPHeaderField: "X-Api-Key") ?? "-")
+        }
+        #expect(Set(keys) == ["own.example:canary", "mirror.example:canary", "new.example:-"], "\(keys)")
+    }
+
     @Test("a task of a list from a server: its secrets go to the server that the owner has named")
     func ofList() async throws {
         let bench = try await Bench { request, _ in

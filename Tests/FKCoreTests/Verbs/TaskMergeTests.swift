@@ -205,6 +205,43 @@ struct TaskMergeTests {
         #expect(command == asked)
     }
 
+    @Test(
+        "a list's fields are for the addresses of its entry: a mirror of another word gets no secret ones",
+        arguments: TaskOrders.Rule.allCases)
+    func listHeaders(_ rule: TaskOrders.Rule) throws {
+        func task(_ mirrors: [String], _ headers: [HeaderField]?, list: [String]?) -> TaskDescription {
+            var task = TaskDescription(url: "http://own.example/a")
+            task.mirrors = mirrors
+            (task.options.headers, task.options.listHeaders) = (headers, list)
+            switch rule {
+            case .takesAll: break
+            case .takesNamed: task.words = [.keepsOrders]
+            case .fillsGaps: task.words = [.keepsOrders, .fillsOptions]
+            }
+            return task
+        }
+        func mirrorGets(_ known: TaskDescription, _ asked: TaskDescription) throws -> [String] {
+            let joined = try known.joined(with: asked)
+            return joined.options.headers(for: joined.mirrors[0], of: joined.url).map(\.value)
+        }
+        let mirror = "http://mirror.example/a"
+        let key = [HeaderField("X-Api-Key", "k")]
+        // The entry has the mirror.
+        let whole = task([mirror], key, list: ["x-api-key"])
+        #expect(try mirrorGets(whole, whole) == ["k"])
+        // It has none, and another word names one, or has named it before.
+        let alone = task([], key, list: ["x-api-key"])
+        #expect(try mirrorGets(alone, task([mirror], nil, list: nil)) == [])
+        #expect(try mirrorGets(task([mirror], nil, list: nil), alone) == [])
+        // Another list's entry with fields of its own.
+        let other = task([mirror], [HeaderField("X-Other-Key", "o")], list: ["x-other-key"])
+        #expect(try mirrorGets(alone, other) == (rule == .fillsGaps ? [] : ["o"]))
+        // Fields that are no secrets go to every mirror.
+        let plain = task([], [HeaderField("User-Agent", "lab")], list: ["user-agent"])
+        let isKept = rule != .takesAll
+        #expect(try mirrorGets(plain, task([mirror], nil, list: nil)) == (isKept ? ["lab"] : []))
+    }
+
     @Test("type and priority: what is named is taken, a command takes all", arguments: TaskOrders.Rule.allCases)
     func places(_ rule: TaskOrders.Rule) {
         let known = TaskOrders(type: .foreground, priority: 7)

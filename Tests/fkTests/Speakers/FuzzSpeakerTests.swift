@@ -14,7 +14,7 @@ import Testing
 /// `FK_FUZZ_TOLERATE` names the findings to ignore instead of `SpeakerFinding.known`.
 @Suite("Fuzzed courses of speakers", .timeLimit(.minutes(60)))
 struct FuzzSpeakerTests {
-    private static let fuzz = FuzzRun("courses of speakers", usual: 400)
+    private static let fuzz = FuzzRun("courses of speakers", usual: 600)
 
     @Test("the owner decides, secrets stay with their hosts, and nothing that was said is lost", arguments: 0..<4)
     func courses(shard: Int) async throws {
@@ -39,6 +39,16 @@ extension SpeakerFinding: Comparable {
     static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }
 }
 
+/// A part file with bytes of a task that does nothing.
+private struct RestingPart: Equatable {
+    var path: String
+    var state: DownloadState
+    /// Calls of its transport.
+    var events: Int
+    /// The file: its number, length and time.
+    var file: [Int64]
+}
+
 /// A work path and its engine.
 private final class SpeakerSide {
     let number: Int
@@ -53,6 +63,12 @@ private final class SpeakerSide {
     /// True once its file was looked at.
     var isDone = false
     var digestOfList = false
+    /// The owner's list that gave the digest in force.
+    var ownersList: String?
+    /// True if the owner has given its task another address.
+    var isMovedByOwner = false
+    /// Its part file at the last look, while its task rests.
+    var restingPart: RestingPart?
 
     init(_ number: Int, _ folder: TemporaryFolder, _ servers: SpeakerServers, _ connections: Int, isMoved: Bool)
         async throws
@@ -110,6 +126,13 @@ final class SpeakerCourse {
     private var out: String { folder.path + "/out" }
     private var home: String { folder.path + "/home" }
 
+    /// The signatures of all courses have these keys.
+    private static let awsKeys = {
+        let keys = AWSCredentials(accessKeyID: "AWSKEY", secretAccessKey: "s", sessionToken: "AWSTOKEN")
+        AWSCredentialBook.shared.store(keys, seconds: nil)
+        return keys
+    }()
+
     private static let nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC)
 
     init(_ seeded: SeededRandom, tolerating tolerated: Set<SpeakerFinding>) async throws {
@@ -120,11 +143,15 @@ final class SpeakerCourse {
         let servers = SpeakerServers(&random)
         self.servers = servers
         asking = FakeTransport { request, _ in servers.answer(request, 2) }
-        usersFiles = ["home/.bashrc": [1, 2, 3], "out/mine.txt": [4, 5], "out/.bashrc": [6]]
+        usersFiles = [
+            "home/.bashrc": [1, 2, 3], "home/.netrc": [7], "out/mine.txt": [4, 5], "out/.bashrc": [6],
+        ]
         for (name, bytes) in usersFiles { try folder.write(bytes, to: name) }
+        chmod(folder.path + "/home/.netrc", 0o600)
         var context = CommandContext(
             environment: [
                 "HOME": folder.path + "/home", "TMPDIR": folder.path, "FK_WORK_PATH": folder.path + "/commands",
+                "AWS_ACCESS_KEY_ID": Self.awsKeys.accessKeyID, "AWS_SECRET_ACCESS_KEY": Self.awsKeys.secretAccessKey,
             ], workingDirectory: folder.path)
         context.output = OutputStream(Self.nowhere)
         context.errors = OutputStream(Self.nowhere)
@@ -136,6 +163,7 @@ final class SpeakerCourse {
             sides.append(try await SpeakerSide(number, folder, servers, connections, isMoved: isMoved))
         }
         self.random = random
+        servers.watch(id)
     }
 
     private var id: TaskID {
@@ -172,11 +200,13 @@ final class SpeakerCourse {
 
     private func step() async throws {
         let side = sides[random.below(2)]
+        // Its own engine may change its part.
+        side.restingPart = nil
         let control = side.downloader.control
         let number = side.number
         switch random.below(20) {
         case 0, 1, 2:
-            let (words, said) = command()
+            let (words, said) = try command()
             try await speak(side, .command, said, "get \(words.joined(separator: " "))") {
                 try await SpeakerWords.get(words + ["-d", out, url], context, over: asking)
             }
@@ -192,7 +222,8 @@ final class SpeakerCourse {
             servers.openGate()
         case 12, 13, 14:
             servers.note("-- time passes")
-            for side in sides { side.clock.advance(seconds: 60) }
+            for side in sides { (side.restingPart, _) = (nil, side.clock.advance(seconds: 60)) }
+        case 15 where random.oneIn(3): await relink(side)
         case 15:
             servers.note("-- \(number) suspend")
             _ = try? await control.suspend(.id(id))
@@ -222,6 +253,7 @@ final class SpeakerCourse {
             for side in sides {
                 _ = try? await side.downloader.control.resume(.id(id))
                 side.clock.advance(seconds: 60)
+                side.restingPart = nil
             }
             servers.openGate()
             try await look()
@@ -234,11 +266,24 @@ final class SpeakerCourse {
 
     // MARK: Words
 
+    /// The owner gives the task another address.
+    private func relink(_ side: SpeakerSide) async {
+        let host = random.pick([SpeakerServers.Host.own, SpeakerServers.Host.mirror, SpeakerServers.Host.port])
+        servers.note("-- \(side.number) relink to \(host)")
+        servers.forgetRequests(of: side.number)
+        do { try await side.downloader.control.relink(id, to: "http://\(host)/f") } catch {
+            return servers.note("   \(error)")
+        }
+        // The word of the new address counts.
+        side.isMovedByOwner = host != SpeakerServers.Host.own
+        servers.drop(side.number)
+    }
+
     /// Some options of a command, and what they say.
-    private func command(for hosts: Set<String> = [SpeakerServers.Host.own]) -> ([String], InForce) {
+    private func command(for hosts: Set<String> = [SpeakerServers.Host.own]) throws -> ([String], InForce) {
         var words: [String] = []
         var said = InForce()
-        switch random.below(5) {
+        switch random.below(9) {
         case 0:
             let secret = servers.secret(for: hosts)
             words += ["-H", "X-Api-Key: \(secret)"]
@@ -253,6 +298,23 @@ final class SpeakerCourse {
             servers.note(secret: encoded, for: hosts)
             words += ["--user", login]
             said.orders["authorization"] = "Basic \(encoded)"
+        case 3:
+            let secret = servers.secret(for: hosts)
+            words += ["-H", "Cookie: s=\(secret)"]
+            said.orders["cookie"] = "s=\(secret)"
+        case 4:
+            words.append("--netrc")
+            servers.allowNetrc(at: hosts)
+            said.orders["netrc"] = "true"
+        case 5:
+            let name = "cookies-\(servers.secret(for: hosts))"
+            try folder.write(Array("\(hosts.first ?? "")\tFALSE\t/\tFALSE\t0\ts\tv\n".utf8), to: name)
+            words += ["--cookies", folder.path + "/" + name]
+            said.orders["cookies"] = folder.path + "/" + name
+        case 6:
+            words += ["--aws-sigv4", "aws:amz:eu-west-1:s3"]
+            for value in ["AWSKEY", "AWSTOKEN"] { servers.note(secret: value, for: hosts) }
+            said.orders["awsSignature"] = "set"
         default: break
         }
         if random.oneIn(4) {
@@ -272,7 +334,9 @@ final class SpeakerCourse {
             said.digest = digest()
             words += ["--checksum", "sha-256=\(said.digest ?? "")"]
         }
-        if random.oneIn(3) { words += ["--mirror", "http://\(SpeakerServers.Host.mirror)/f"] }
+        if random.oneIn(3) {
+            words += ["--mirror", "http://\(random.pick([SpeakerServers.Host.mirror, SpeakerServers.Host.port]))/f"]
+        }
         return (words, said)
     }
 
@@ -280,10 +344,12 @@ final class SpeakerCourse {
     private func digest() -> String { Bytes.sha256(random.oneIn(6) ? servers.other : servers.right) }
 
     private func ownersList(_ side: SpeakerSide) async throws {
-        let secret = servers.secret(for: [SpeakerServers.Host.own])
+        // The fields of a list are for all addresses of its entry.
+        let hosts = random.pick([[SpeakerServers.Host.own], [SpeakerServers.Host.own, SpeakerServers.Host.mirror]])
+        let secret = servers.secret(for: Set(hosts))
         var said = InForce()
         said.orders["x-api-key"] = secret
-        var text = "\(url)\n  header=X-Api-Key: \(secret)\n"
+        var text = hosts.map { "http://\($0)/f" }.joined(separator: "\t") + "\n  header=X-Api-Key: \(secret)\n"
         if random.oneIn(2) {
             said.orders["proxy"] = "http://p7.example:8080"
             text += "  all-proxy=http://p7.example:8080\n"
@@ -292,19 +358,24 @@ final class SpeakerCourse {
             said.digest = digest()
             text += "  checksum=sha-256=\(said.digest ?? "")\n"
         }
-        try folder.write(Array(text.utf8), to: "list")
-        try await speak(side, .command, said, "the owner's list \(text.debugDescription)") {
-            try await SpeakerWords.get(["-d", out, "-i", folder.path + "/list"], context, over: asking)
+        let name = random.pick(["list-a", "list-b"])
+        try folder.write(Array(text.utf8), to: name)
+        try await speak(side, .command, said, "the owner's \(name) \(text.debugDescription)", ownersList: name) {
+            try await SpeakerWords.get(["-d", out, "-i", folder.path + "/" + name], context, over: asking)
         }
     }
 
     private func call(_ side: SpeakerSide) async throws {
         var said = InForce()
         if random.oneIn(3) { said.digest = digest() }
-        if random.oneIn(3) { said.orders["x-api-key"] = servers.secret(for: [SpeakerServers.Host.own]) }
+        if random.oneIn(3) {
+            let name = random.pick(["x-api-key", "authorization", "cookie"])
+            said.orders[name] = servers.secret(for: [SpeakerServers.Host.own])
+        }
         if random.oneIn(5) { said.orders["proxy"] = "http://p9.example:8080" }
         if random.oneIn(4) { said.priority = 1 + random.below(5) }
         servers.note("-- \(side.number) call \(said)")
+        servers.forgetRequests(of: side.number)
         let before = await side.engine.task(id).map(SpeakerWords.inForce)
         var failed = false
         do {
@@ -320,46 +391,102 @@ final class SpeakerCourse {
     private func serversList(_ side: SpeakerSide) async throws {
         lists += 1
         var said = InForce()
-        let evil = "http://\(SpeakerServers.Host.stranger)"
-        said.orders = ["proxy": "\(evil):1", "x-evil": "1", "existing": "overwrite", "netrc": "true"]
-        if random.oneIn(2) { said.digest = Bytes.sha256(servers.right) }
-        let orders = "  all-proxy=\(evil):1\n  header=X-Evil: 1\n  allow-overwrite=true\n"
-        let text: String
-        let type: String
-        switch random.below(3) {
-        case 0:
-            type = "text/plain"
-            text = "\(url)\n\(orders)" + (said.digest.map { "  checksum=sha-256=\($0)\n" } ?? "")
-        case 1:
-            type = "text/plain"
-            text =
-                "\(evil)/1\n  dir=\(home)\n  out=.bashrc\n  allow-overwrite=true\n"
-                + "\(evil)/2\n  out=mine.txt\n  allow-overwrite=true\n\(evil)/3\n  dir=\(home)\n  out=new\n"
-        default:
-            type = "application/json"
-            text = "[{\"url\": \"\(evil)/\(lists)\", \"directory\": \"\(home)\", \"fileName\": \"new\"}]"
-        }
+        let isOwn = random.oneIn(2)
+        let digest = isOwn && random.oneIn(2) ? Bytes.sha256(servers.right) : nil
+        let (text, type) = hostileList(isOwn, digest)
+        if let digest, text.contains(digest) { said.digest = digest }
         servers.serve(text, as: type, at: "/list\(lists)")
         let list = "http://\(SpeakerServers.Host.lists)/list\(lists)"
-        try await speak(side, .server, said, "a server's list \(text.debugDescription)") {
-            try await SpeakerWords.imported(list, random.oneIn(2) ? ["-d", out] : [], context, over: asking)
+        let way = random.below(5)
+        let what = ["import -d", "import", "an application's"][min(way, 2)]
+        guard way < 3 else {
+            // The command gives orders of its own, whose secrets are for the host that it names.
+            var (words, owner) = isOwn ? ([], InForce()) : try command(for: [SpeakerServers.Host.lists])
+            Self.drop(["--checksum", "--mirror"], from: &words)
+            owner.digest = said.digest
+            let shown = "get -i \(words.joined(separator: " ")) list \(text.debugDescription)"
+            return try await speak(side, .command, owner, shown, isList: true) {
+                try await SpeakerWords.get(words + ["-d", out, "-i", list], context, over: asking)
+            }
+        }
+        try await speak(side, .server, said, "\(what) list \(text.debugDescription)", isList: true) {
+            switch way {
+            case 0: try await SpeakerWords.imported(list, ["-d", out], context, over: asking)
+            case 1: try await SpeakerWords.imported(list, [], context, over: asking)
+            default: try SpeakerWords.application(text, to: URL(fileURLWithPath: out))
+            }
+        }
+    }
+
+    /// Removes options with their values.
+    private static func drop(_ options: [String], from words: inout [String]) {
+        for option in options {
+            if let place = words.firstIndex(of: option) { words.removeSubrange(place...place + 1) }
+        }
+    }
+
+    private static let orders = [
+        "all-proxy=http://\(SpeakerServers.Host.stranger):1", "header=X-Evil: 1", "allow-overwrite=true",
+        "no-netrc=false", "max-tries=7", "split=7", "max-download-limit=7", "timeout=7", "pause=true",
+        "gid=0123456789abcdef", "http-user=evil", "referer=http://\(SpeakerServers.Host.stranger)/", "user-agent=Evil",
+        "auto-file-renaming=false", "http-no-cache=true",
+    ]
+
+    /// A list of one of the forms that have orders: of the owner's file, or of others with the names of the user's files.
+    private func hostileList(_ isOwn: Bool, _ digest: String?) -> (text: String, type: String) {
+        let stranger = "http://\(SpeakerServers.Host.stranger)/\(lists)"
+        let address = isOwn ? url : stranger
+        let name = isOwn ? nil : random.pick(["mine.txt", ".bashrc", "new", "../home/.bashrc", "\(home)/.bashrc"])
+        let folder = isOwn ? nil : random.pick([home, out, "../home", nil])
+        switch random.below(5) {
+        case 0, 1:
+            // A mirror of the list gets nothing that the owner has said for the first address.
+            var lines = [isOwn && random.oneIn(3) ? "\(url)\thttp://\(SpeakerServers.Host.mirror)/f" : address]
+            if let name { lines.append("  out=\(name)") }
+            if let folder { lines.append("  dir=\(folder)") }
+            if let digest { lines.append("  checksum=sha-256=\(digest)") }
+            for _ in 0..<random.below(4) { lines.append("  " + random.pick(Self.orders)) }
+            return (lines.joined(separator: "\n") + "\n", "text/plain")
+        case 2:
+            var lines = ["url = \"\(address)\"", random.pick(["header = \"X-Evil: 1\"", "user-agent = \"Evil\""])]
+            if let name { lines.append("output = \"\(name)\"") }
+            if let folder { lines.append("output-dir = \"\(folder)\"") }
+            lines += ["proxy = \"\(stranger)\"", "netrc"]
+            return (lines.joined(separator: "\n") + "\n", "text/plain")
+        case 3:
+            let members = [
+                "\"url\": \"\(address)\"", name.map { "\"fileName\": \"\($0)\"" },
+                folder.map { "\"directory\": \"\($0)\"" },
+                "\"headers\": [\"X-Evil: 1\"], \"options\": {\"existing\": \"overwrite\"}",
+                digest.map { "\"sha256\": \"\($0)\"" },
+            ]
+            let text = "{\(members.compactMap(\.self).joined(separator: ", "))}"
+            return random.oneIn(2) ? ("[\(text)]", "application/json") : (text + "\n", "application/x-ndjson")
+        default:
+            let cells = [address, name ?? "", folder ?? "", stranger, "X-Evil: 1"]
+            return ("url,name,folder,proxy,headers\n\(cells.joined(separator: ","))\n", "text/csv")
         }
     }
 
     /// A Metalink in place of the file that the command names.
     private func metalink(_ side: SpeakerSide) async throws {
         lists += 1
-        let name = random.pick(["x.bin", "mine.txt", ".bashrc"])
+        let name = random.pick(["x.bin", "mine.txt", ".bashrc", ".profile"])
         let host = random.pick([SpeakerServers.Host.stranger, SpeakerServers.Host.lists])
         let mirror = random.oneIn(2) ? "<url priority=\"2\">http://\(SpeakerServers.Host.stranger)/mirror</url>" : ""
-        servers.serve(
-            "<?xml version=\"1.0\"?><metalink xmlns=\"urn:ietf:params:xml:ns:metalink\"><file name=\"\(name)\">"
-                + "<url priority=\"1\">http://\(host)/x\(lists)</url>\(mirror)</file></metalink>",
-            as: "application/metalink4+xml", at: "/meta\(lists)")
-        var (words, said) = command(for: [SpeakerServers.Host.lists])
-        for option in ["--checksum", "--mirror"] {
-            if let place = words.firstIndex(of: option) { words.removeSubrange(place...place + 1) }
+        if random.oneIn(3) {
+            servers.serve(
+                "<metalink version=\"3.0\" xmlns=\"http://www.metalinker.org/\"><files><file name=\"\(name)\"><resources>"
+                    + "<url type=\"http\" preference=\"100\">http://\(host)/x\(lists)</url></resources></file></files></metalink>",
+                as: "application/metalink+xml", at: "/meta\(lists)")
+        } else {
+            servers.serve(
+                "<?xml version=\"1.0\"?><metalink xmlns=\"urn:ietf:params:xml:ns:metalink\"><file name=\"\(name)\">"
+                    + "<url priority=\"1\">http://\(host)/x\(lists)</url>\(mirror)</file></metalink>",
+                as: "application/metalink4+xml", at: "/meta\(lists)")
         }
+        var (words, said) = try command(for: [SpeakerServers.Host.lists])
+        Self.drop(["--checksum", "--mirror"], from: &words)
         said.digest = nil
         if random.oneIn(2) { words.append("--overwrite") }
         words += ["--metalink", "-d", out, "http://\(SpeakerServers.Host.lists)/meta\(lists)"]
@@ -371,9 +498,10 @@ final class SpeakerCourse {
     /// Adds the tasks of a command or list, and compares what is in force for the file with the model.
     private func speak(
         _ side: SpeakerSide, _ speaker: Speaker, _ said: InForce, _ text: String,
-        _ make: () async throws -> [TaskDescription]
+        isList: Bool = false, ownersList: String? = nil, _ make: () async throws -> [TaskDescription]
     ) async throws {
         servers.note("-- \(side.number) \(text)")
+        servers.forgetRequests(of: side.number)
         let tasks: [TaskDescription]
         do { tasks = try await make() } catch {
             servers.note("   \(error)")
@@ -383,27 +511,33 @@ final class SpeakerCourse {
         let errors = try await SpeakerWords.add(tasks, to: side.engine)
         for (task, error) in zip(tasks, errors) {
             if let error { servers.note("   \(error)") }
-            if task.id == id { try await judge(side, before, speaker, said, error != nil) }
+            if task.id == id { try await judge(side, before, speaker, said, error != nil, ownersList) }
         }
-        guard speaker == .server else { return }
-        for task in tasks where task.id != id {
+        guard isList else { return }
+        for task in tasks {
             let orders = SpeakerWords.inForce(task).orders
-            if !orders.isEmpty { try complain(.listOrders, "\(orders) of \(task.url)") }
+            if orders != (speaker == .server ? [:] : said.orders) {
+                try complain(.listOrders, "\(orders) of \(task.url)")
+            }
             let folder = task.directory ?? ""
-            if folder != self.folder.path, !folder.hasPrefix(self.folder.path + "/list"), !folder.hasPrefix(out) {
+            if folder != self.folder.path, folder != out {
                 try complain(.listOrders, "the folder \(folder) of \(task.url)")
             }
         }
     }
 
     private func judge(
-        _ side: SpeakerSide, _ before: InForce?, _ speaker: Speaker, _ said: InForce, _ failed: Bool
+        _ side: SpeakerSide, _ before: InForce?, _ speaker: Speaker, _ said: InForce, _ failed: Bool,
+        _ ownersList: String? = nil
     ) async throws {
         guard let after = await side.engine.task(id).map(SpeakerWords.inForce) else { return }
         let complaints = SpeakerModel.judge(
-            before, speaker, said, after, failed: failed, digestOfList: side.digestOfList)
+            before, speaker, said, after, failed: failed, digestOfList: side.digestOfList,
+            renews: ownersList != nil && ownersList == side.ownersList)
         for complaint in complaints { try complain(complaint.finding, complaint.text) }
-        if after.digest != before?.digest { side.digestOfList = speaker == .server }
+        guard after.digest != before?.digest else { return }
+        side.digestOfList = speaker == .server
+        side.ownersList = ownersList
     }
 
     // MARK: Looking
@@ -415,12 +549,32 @@ final class SpeakerCourse {
             try complain(.touchedFile, name)
             try folder.write(bytes, to: name)
         }
-        for name in names("home") where name != ".bashrc" {
+        for name in names("home") where usersFiles["home/\(name)"] == nil {
             try complain(.touchedFile, "home/\(name) is new")
             try FileManager.default.removeItem(at: folder.file("home/\(name)"))
         }
+        if names("out").contains(".profile") {
+            try complain(.touchedFile, "out/.profile is new")
+            try FileManager.default.removeItem(at: folder.file("out/.profile"))
+        }
         try lookAtParts()
+        for side in sides { try await lookAtRest(of: side) }
         for side in sides { try await lookAtFile(of: side) }
+        for side in sides { try await lookAtRequests(of: side) }
+    }
+
+    /// A request to the own server has the secrets that are in force, and no others.
+    private func lookAtRequests(of side: SpeakerSide) async throws {
+        guard let sent = servers.lastRequest(of: side.number), let task = await side.engine.task(id) else { return }
+        // Secrets for the host of a list go nowhere else.
+        let isOwn = task.secretOrigin == URLOrigin(url)
+        let orders = isOwn ? SpeakerWords.inForce(task).orders : [:]
+        var names = ["x-api-key", "authorization", "cookie", "cookies", "netrc"]
+        if orders["awsSignature"] != nil { names.remove(at: 1) }
+        for name in names where sent[name] != orders[name] {
+            let (word, text) = (orders[name] ?? "none", sent[name] ?? "none")
+            try complain(.lostWord, "\(name) of \(side.number) is \(word) and \(text) was sent")
+        }
     }
 
     private func settle() async throws {
@@ -457,6 +611,26 @@ final class SpeakerCourse {
         #endif
     }
 
+    /// Nobody else touches the part of a task that rests.
+    private func lookAtRest(of side: SpeakerSide) async throws {
+        var now: RestingPart?
+        if let record = await side.engine.record(id), record.received > 0,
+            [.suspend, .error, .idle].contains(record.state), let path = record.partPath(home: out)
+        {
+            var status = stat()
+            let isThere = stat(path, &status) == 0
+            let file = [Int64(status.st_ino), Int64(status.st_size), Int64(status.st_mtim.tv_nsec)]
+            now = RestingPart(
+                path: path, state: record.state, events: side.transport.events, file: isThere ? file : [])
+        }
+        defer { side.restingPart = now?.file.isEmpty == false ? now : nil }
+        guard let before = side.restingPart, let now, before.state == now.state, before.events == now.events,
+            before.path == now.path, before.file != now.file
+        else { return }
+        let what = now.file.isEmpty ? "removed" : "changed"
+        try complain(.twoWriters, "the part of \(side.number), which rests, was \(what): \(before.path.lastPathPart)")
+    }
+
     private func lookAtFile(of side: SpeakerSide) async throws {
         guard let info = await side.info(id), info.state == .complete, let path = info.path else {
             side.isDone = false
@@ -472,7 +646,7 @@ final class SpeakerCourse {
         if let digest, digest != Bytes.sha256(bytes) {
             try complain(.otherFile, "\(side.number) has a file with another digest than \(digest)")
         }
-        if isOther, digest == nil, servers.isBound(side.number) {
+        if isOther, digest == nil, servers.isBound(side.number), !side.isMovedByOwner {
             try complain(.otherFile, "\(side.number) has another file than the first server's digest binds")
         }
     }

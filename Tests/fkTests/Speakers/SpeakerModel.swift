@@ -60,10 +60,11 @@ enum SpeakerModel {
     ///   - before: nil for a new task.
     ///   - failed: true if the word was refused.
     ///   - digestOfList: true if the digest in force is that of a server's list.
+    ///   - renews: true if the word is the same list of the owner that the digest in force is of.
     /// - Returns: what is wrong.
     static func judge(
         _ before: InForce?, _ speaker: Speaker, _ said: InForce, _ after: InForce, failed: Bool,
-        digestOfList: Bool = false
+        digestOfList: Bool = false, renews: Bool = false
     ) -> [SpeakerComplaint] {
         if failed, let before {
             return after == before ? [] : [.init(finding: .lostWord, text: "refused, and yet \(before) is \(after)")]
@@ -73,7 +74,7 @@ enum SpeakerModel {
             complaints.append(
                 .init(finding: finding, text: "\(name) of \(speaker): \(old ?? "-") became \(new ?? "-")"))
         }
-        digest(before?.digest, speaker, said.digest, after.digest, ofList: digestOfList).map {
+        digest(before?.digest, speaker, said.digest, after.digest, ofList: digestOfList, renews).map {
             complain($0, "digest", before?.digest, after.digest)
         }
         for name in Set(after.orders.keys).union(said.orders.keys).union(before?.orders.keys ?? [:].keys).sorted() {
@@ -83,7 +84,7 @@ enum SpeakerModel {
         let priorities =
             switch speaker {
             case .command, .server: [before?.priority ?? 0, 0]
-            case .call: [before?.priority ?? 0, said.priority].filter { said.priority == 0 || $0 != 0 }
+            case .call: [said.priority == 0 ? before?.priority ?? 0 : said.priority]
             }
         if before != nil, !priorities.contains(after.priority) {
             complain(.lostWord, "priority", before.map { "\($0.priority)" }, "\(after.priority)")
@@ -92,11 +93,12 @@ enum SpeakerModel {
     }
 
     private static func digest(
-        _ old: String?, _ speaker: Speaker, _ said: String?, _ new: String?, ofList: Bool
+        _ old: String?, _ speaker: Speaker, _ said: String?, _ new: String?, ofList: Bool, _ renews: Bool
     ) -> SpeakerFinding? {
         if new == old, old != nil || said == nil { return nil }
         switch speaker {
-        case .command, .call: return new == said && said != nil ? nil : .lostWord
+        // Another digest than the known one is refused, and never stored in silence.
+        case .command, .call: return new == said && said != nil && (old == nil || renews) ? nil : .lostWord
         case .server: return new == said && (old == nil || ofList) || new == old ? nil : .lostWord
         }
     }
@@ -109,8 +111,7 @@ enum SpeakerModel {
         case .command: return new == said ? nil : new == old && said == nil ? .staleWord : .lostWord
         case .call: return new == old && (old != nil || said == nil) || new == said && said != nil ? nil : .lostWord
         case .server:
-            if new == nil || new == old { return nil }
-            return new == said ? .listOrders : .staleWord
+            return new == nil || new == old ? nil : .listOrders
         }
     }
 }

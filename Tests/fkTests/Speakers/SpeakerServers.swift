@@ -1,11 +1,15 @@
 import TestSupport
 
+@testable import FKTransport
+
 /// The servers of a course. They note which secrets and orders each request has.
 final class SpeakerServers: Sendable {
     /// The hosts, by their part in the play.
     enum Host {
         /// That of the owner's URL.
         static let own = "a.example"
+        /// Another port of that host: another origin.
+        static let port = "a.example:81"
         /// A mirror that the owner names.
         static let mirror = "m.example"
         /// A mirror that the own server offers.
@@ -30,13 +34,22 @@ final class SpeakerServers: Sendable {
         var sendsDigest: Bool
         var gate = FakeGate()
         var documents: [String: (type: String, bytes: [UInt8])] = [:]
-        /// A secret, and the hosts that may see it.
-        var secrets: [(value: String, hosts: Set<String>)] = []
+        /// The secrets, and the hosts that may see each.
+        var secrets: [String: Set<String>] = [:]
+        /// The hosts to which a command has sent the login of `~/.netrc`.
+        var netrcHosts: Set<String> = []
+        /// The task of the file.
+        var task: TaskID?
+        /// What the last request of the task to the own server had of each work path, since the last word.
+        var last: [Int: Sent] = [:]
         /// The work paths that the own server has sent a digest.
         var bound: Set<Int> = []
         var log: [String] = []
         var complaints: [SpeakerComplaint] = []
     }
+
+    /// What a request had, by the names of orders.
+    typealias Sent = [String: String]
 
     /// The file, and another one of its length.
     let right: [UInt8]
@@ -45,6 +58,8 @@ final class SpeakerServers: Sendable {
     static let strange = [UInt8](repeating: 0x45, count: 2_000)
     private let mirrorIsOther: Bool
     private let linkIsOther: Bool
+    /// True if mirrors send the digests of their own files.
+    private let mirrorsSendDigest: Bool
     private let state: Locked<State>
 
     private static let patterns = (1...2).map { Bytes.pattern(count: 100_000, seed: $0) }
@@ -55,12 +70,14 @@ final class SpeakerServers: Sendable {
         other = Array(Self.patterns[1].prefix(size))
         mirrorIsOther = random.oneIn(2)
         linkIsOther = random.oneIn(2)
+        mirrorsSendDigest = random.oneIn(3)
         state = Locked(
             State(
                 random: SeededRandom(seed: random.next()), oddity: random.pick([0, 2, 3, 4]),
-                offersLink: random.oneIn(3), sendsDigest: random.oneIn(2)))
+                offersLink: random.oneIn(2), sendsDigest: random.oneIn(2)))
         note(
             "\(size) bytes, mirror \(mirrorIsOther ? "other" : "right"), link \(linkIsOther ? "other" : "right"), "
+                + "their digests \(mirrorsSendDigest), "
                 + state.withLock { "digest \($0.sendsDigest), link \($0.offersLink), \($0.oddity) of 4 odd" })
     }
 
@@ -80,15 +97,27 @@ final class SpeakerServers: Sendable {
     func secret(for hosts: Set<String>) -> String {
         state.withLock { state in
             let value = "SECRET\(state.secrets.count)X"
-            state.secrets.append((value, hosts))
+            state.secrets[value] = hosts
             return value
         }
     }
 
     /// The same secret in another spelling.
     func note(secret value: String, for hosts: Set<String>) {
-        state.withLock { $0.secrets.append((value, hosts)) }
+        state.withLock { $0.secrets[value, default: []].formUnion(hosts) }
     }
+
+    /// These hosts may see the login of `~/.netrc`.
+    func allowNetrc(at hosts: Set<String>) { state.withLock { $0.netrcHosts.formUnion(hosts) } }
+
+    /// The requests of this task are looked at.
+    func watch(_ task: TaskID) { state.withLock { $0.task = task } }
+
+    /// A word is said at that work path: what its requests had before counts no more.
+    func forgetRequests(of side: Int) { state.withLock { $0.last[side] = nil } }
+
+    /// What the last request to the own server had since then; nil without one.
+    func lastRequest(of side: Int) -> Sent? { state.withLock { $0.last[side] } }
 
     func serve(_ text: String, as type: String, at path: String) {
         state.withLock { $0.documents[path] = (type, Array(text.utf8)) }
@@ -135,9 +164,10 @@ final class SpeakerServers: Sendable {
     func answer(_ request: TransportRequest, _ side: Int) -> ScriptedTransport.Answer {
         state.withLock { state in
             let url = request.urlRequest.url
-            let host = url?.host ?? ""
+            let host = (url?.host ?? "") + (url?.port.map { ":\($0)" } ?? "")
             let fields = request.urlRequest.allHTTPHeaderFields ?? [:]
-            Self.inspect(fields, url, request.options.proxy, at: host, &state)
+            Self.inspect(fields, url, request.options, at: host, &state)
+            if host == Host.own, request.task == state.task { state.last[side] = Self.sent(fields, request.options) }
             let (kind, answer) = answer(request, host, url?.path ?? "", side, &state)
             let shown = fields.filter { $0.key != "User-Agent" }.map { "\($0): \($1)" }.sorted()
             state.log.append("   \(side) \(host)\(url?.path ?? "") \(shown): \(kind)")
@@ -145,15 +175,28 @@ final class SpeakerServers: Sendable {
         }
     }
 
+    private static func sent(_ fields: [String: String], _ options: TransportOptions) -> Sent {
+        var sent: Sent = [:]
+        for (name, value) in fields { sent[name.lowercased()] = value }
+        sent["cookies"] = options.cookiePath
+        sent["netrc"] = options.netrc ? "true" : nil
+        return sent
+    }
+
     private static func inspect(
-        _ fields: [String: String], _ url: URL?, _ proxy: String?, at host: String, _ state: inout State
+        _ fields: [String: String], _ url: URL?, _ options: TransportOptions, at host: String, _ state: inout State
     ) {
-        let text = fields.values.joined(separator: "\n") + "\n" + (url?.absoluteString ?? "")
-        for secret in state.secrets where !secret.hosts.contains(host) && text.contains(secret.value) {
+        let text =
+            fields.values.joined(separator: "\n") + "\n" + (url?.absoluteString ?? "") + "\n"
+            + (options.cookiePath ?? "")
+        for (secret, hosts) in state.secrets where !hosts.contains(host) && text.contains(secret) {
             state.complaints.append(
-                .init(finding: .foreignSecret, text: "\(secret.value) of \(secret.hosts.sorted()) goes to \(host)"))
+                .init(finding: .foreignSecret, text: "\(secret) of \(hosts.sorted()) goes to \(host)"))
         }
-        if fields["X-Evil"] != nil || proxy?.contains(Host.stranger) == true {
+        if options.netrc, !state.netrcHosts.contains(host) {
+            state.complaints.append(.init(finding: .foreignSecret, text: "the login of .netrc goes to \(host)"))
+        }
+        if fields["X-Evil"] != nil || fields["User-Agent"] == "Evil" || options.proxy?.contains(Host.stranger) == true {
             state.complaints.append(.init(finding: .listOrders, text: "a request to \(host) obeys a server's list"))
         }
     }
@@ -163,7 +206,7 @@ final class SpeakerServers: Sendable {
     ) -> (String, ScriptedTransport.Answer) {
         switch host {
         case Host.own: return ownAnswer(request, side, &state)
-        case Host.mirror: return file(isOther: mirrorIsOther, request)
+        case Host.mirror, Host.port: return file(isOther: mirrorIsOther, request)
         case Host.link: return file(isOther: linkIsOther, request)
         case Host.target, Host.moved: return file(isOther: false, request)
         case Host.stranger: return ("strange", .file(Self.strange, etag: "\"e\"", to: request))
@@ -178,24 +221,35 @@ final class SpeakerServers: Sendable {
         }
     }
 
+    private static func digest(of bytes: [UInt8]) -> HeaderField {
+        .init("Repr-Digest", "sha-256=:\(Bytes.base64(.sha256, bytes)):")
+    }
+
     private func file(isOther: Bool, _ request: TransportRequest) -> (String, ScriptedTransport.Answer) {
-        isOther
-            ? ("other", .file(other, etag: "\"other\"", to: request))
-            : ("right", .file(right, etag: "\"right\"", to: request))
+        let bytes = isOther ? other : right
+        let fields = mirrorsSendDigest ? [Self.digest(of: bytes)] : []
+        return isOther
+            ? ("other", .file(other, etag: "\"other\"", to: request, fields: fields))
+            : ("right", .file(right, etag: "\"right\"", to: request, fields: fields))
     }
 
     private func ownAnswer(
         _ request: TransportRequest, _ side: Int, _ state: inout State
     ) -> (String, ScriptedTransport.Answer) {
         if state.redirects {
-            // The transport follows the redirect, without what the request calls secret.
-            var fields = request.urlRequest.allHTTPHeaderFields ?? [:]
-            let secret = request.secretHeaders.union(["authorization", "cookie", "proxy-authorization"])
-            for name in fields.keys where secret.contains(name.lowercased()) { fields[name] = nil }
-            Self.inspect(fields, nil, nil, at: Host.target, &state)
+            // The transport follows the redirect by these rules.
+            let target = "http://\(Host.target)/f"
+            var rules = RedirectRules(url: "http://\(Host.own)/f", method: "GET", options: request.options)
+            if let first = try? OutgoingRequest(request), let hop = try? rules.follow(status: 302, to: target) {
+                let next = first.following(hop, secrets: request.secretHeaders)
+                let fields = Dictionary(next.headers.map { ($0.name, $0.value) }) { $1 }
+                var options = TransportOptions()
+                options.netrc = next.usesNetrc
+                Self.inspect(fields, URL(string: next.url), options, at: Host.target, &state)
+            }
             var answer = ScriptedTransport.Answer.file(right, etag: "\"right\"", to: request)
             if case .head(var head)? = answer.steps.first {
-                (head.url, head.redirects) = ("http://\(Host.target)/f", 1)
+                (head.url, head.redirects) = (target, 1)
                 answer.steps[0] = .head(head)
             }
             return ("redirected", answer)
@@ -204,8 +258,8 @@ final class SpeakerServers: Sendable {
         if state.isDown || isOdd && state.random.oneIn(4) { return ("503", .status(503)) }
         var fields: [HeaderField] = []
         if state.sendsDigest {
-            fields.append(.init("Repr-Digest", "sha-256=:\(Bytes.base64(.sha256, right)):"))
-            state.bound.insert(side)
+            fields.append(Self.digest(of: right))
+            if request.task == state.task { state.bound.insert(side) }
         }
         if state.offersLink { fields.append(.init("Link", "<http://\(Host.link)/f>; rel=duplicate")) }
         let place = right.count / 4 + state.random.below(right.count / 2)

@@ -2,6 +2,7 @@ import TestSupport
 
 @testable import FKCore
 @testable import FKEngine
+@testable import FKManifests
 @testable import FKModel
 @testable import fk
 
@@ -29,6 +30,11 @@ enum SpeakerWords {
         return try await source.listed(settings, command.context, over: transport).tasks
     }
 
+    /// The tasks of an application that has fetched a list and takes its files.
+    static func application(_ text: String, to folder: URL) throws -> [TaskDescription] {
+        try Manifest(parsing: Array(text.utf8)).entries.map { try Builder($0, in: folder).description }
+    }
+
     /// Adds the tasks of a command. The command is the owner's last word.
     ///
     /// - Returns: the error of each task, nil for those that were taken.
@@ -48,7 +54,7 @@ enum SpeakerWords {
         }
         var builder = try Builder(url)
         builder.folder = folder
-        builder.priority = said.priority
+        if said.priority != 0 { builder.priority = said.priority }
         builder.options.checksum = checksum
         for (name, value) in said.orders {
             switch name {
@@ -75,6 +81,16 @@ enum SpeakerWords {
             "cookies": options.cookiePath, "cacert": options.caPath, "tries": options.maxAttempts.map { "\($0)" },
             "connections": options.connections.map { "\($0)" },
         ]
+        // What is said of nothing above.
+        let named: Set = [
+            "proxy", "insecure", "maxSize", "netrc", "existing", "rateLimit", "cookiePath", "caPath", "maxAttempts",
+            "connections", "headers",
+        ]
+        for order in TaskOptions.orders where !named.contains(order.name) {
+            if order.outcome(TaskOptions(), options, .takesAll) == .added { orders[order.name] = "set" }
+        }
+        orders["gid"] = task.attributes["gid"]
+        orders["pause"] = task.startsSuspended == true ? "true" : nil
         for field in options.headers ?? [] { orders[field.name.lowercased()] = field.value }
         inForce.orders = orders.compactMapValues(\.self)
         return inForce
@@ -83,7 +99,10 @@ enum SpeakerWords {
 
 extension Engine {
     /// The task as the engine has it now.
-    func task(_ id: TaskID) -> TaskDescription? { (try? book.find(id))?.record.task }
+    func task(_ id: TaskID) -> TaskDescription? { record(id)?.task }
+
+    /// The record of a task as the engine has it now.
+    func record(_ id: TaskID) -> TaskRecord? { (try? book.find(id))?.record }
 
     /// Ends once the files that other threads compare or publish are done.
     nonisolated func finishDiskWork() async {

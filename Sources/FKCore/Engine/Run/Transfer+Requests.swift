@@ -35,7 +35,7 @@ extension Transfer {
         lane.lastAsk = ask
         lane.known = known
         let request = request(lane.mirror ?? url, ask: ask)
-        let chain = entry.middlewares(of: book.chains.request, url: lane.mirror ?? url)
+        let chain = book.chains.request.scoped(for: entry.context, url: lane.mirror ?? url)
         guard !chain.isEmpty else { return send(.init(form: request), with: lane) }
         let context = entry.context
         let secret = entry.record.task.option { $0.secretHeaders } ?? []

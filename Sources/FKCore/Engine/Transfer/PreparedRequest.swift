@@ -11,19 +11,22 @@ struct PreparedRequest: Sendable {
     /// The lower-case names of fields that are only sent to the first origin and never displayed.
     var secretHeaders: Set<String> = []
 
-    /// Runs the request chain. The first error ends it.
+    /// Runs the request chain. The first error ends it. A middleware for one host is left out once another one has sent the request
+    /// to another host.
     ///
     /// A field belongs to the origin of the request at which it was set (`RequestSecrets`). The fields that a program sets count as
     /// secret.
     ///
     /// - Parameter secret: the names of the task's own secret fields.
     static func run(
-        _ chain: [any RequestMiddleware], _ request: URLRequest, _ context: TaskContext, secret taskSecret: [String]
+        _ chain: [MiddlewareChain<any RequestMiddleware>.Scoped], _ request: URLRequest, _ context: TaskContext,
+        secret taskSecret: [String]
     ) async -> Result<PreparedRequest, DownloadError> {
         var request = request.keepingFields
         var secrets = RequestSecrets(of: request)
-        var secret = Set(chain.flatMap(\.secretHeaders).map { $0.lowercased() })
-        for middleware in chain {
+        var secret = Set(chain.flatMap(\.middleware.secretHeaders).map { $0.lowercased() })
+        for scoped in chain where scoped.handles(request) {
+            let middleware = scoped.middleware
             do {
                 let before = request
                 if let program = middleware as? ProgramMiddleware {

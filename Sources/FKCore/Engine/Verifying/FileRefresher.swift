@@ -128,7 +128,7 @@ package struct FileRefresher: Sendable {
             id: record.id, address: record.task.url, givenURL: record.task.given, attempt: max(1, record.attempts),
             barrels: record.barrels, attributes: record.task.attributes)
         context.isSigned = options.awsSignature != nil
-        let chain = chains.request.ordered(for: context, url: url)
+        let chain = chains.request.scoped(for: context, url: url)
         switch await PreparedRequest.run(chain, request, context, secret: options.secretHeaders ?? []) {
         case .failure(let error): return .failure(error)
         case .success(let prepared):

@@ -328,7 +328,35 @@ extension TaskDescription {
         task.type = orders.type ?? .background
         task.priority = orders.priority ?? 0
         task.facts = facts
+        task.limitListHeaders(of: self, asked)
         return task
+    }
+}
+
+extension TaskDescription {
+    /// The origins of the addresses.
+    private var origins: Set<URLOrigin> { Set(([url] + mirrors).compactMap { URLOrigin($0) }) }
+
+    /// True if an address of the description has the origin of this one.
+    package func names(originOf address: String) -> Bool {
+        guard let origin = URLOrigin(address) else { return false }
+        return URLOrigin(url) == origin || mirrors.contains { URLOrigin($0) == origin }
+    }
+
+    /// A list gives header fields for the addresses of its entry. A mirror that another word has named does not get secret ones.
+    fileprivate mutating func limitListHeaders(of known: TaskDescription, _ asked: TaskDescription) {
+        guard hasOptions, let names = options.listHeaders, !names.isEmpty else { return }
+        let all = origins
+        let isCovered = (known: known.origins.isSuperset(of: all), asked: asked.origins.isSuperset(of: all))
+        if isCovered.known, isCovered.asked { return }
+        let isOfAsked = asked.option { $0.headers } == options.headers
+        let newNames = Set((asked.option { $0.headers } ?? []).map { $0.name.lowercased() })
+        let isOfKnown = known.option { $0.headers } == options.headers
+        let kept = names.filter { name in
+            let isNew = isOfAsked || !isOfKnown && newNames.contains(name)
+            return isNew ? isCovered.asked : isCovered.known
+        }
+        options.listHeaders = kept.isEmpty ? nil : kept
     }
 }
 

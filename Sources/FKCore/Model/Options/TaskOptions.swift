@@ -121,7 +121,7 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     /// list from a server have the URL that the owner has named.
     package var secretOrigin: String?
     /// The names of `headers`, in lower case, that a list gives for all addresses of its entry, as aria2 does: mirrors of other
-    /// origins get them too, secret ones included. nil, the default, without any.
+    /// origins get them too, secret ones included. A mirror that another word names does not (`TaskDescription.joined`). nil, the default, without any.
     package var listHeaders: [String]?
     /// The digests of the file's pieces, from a list; nil, the default, without any.
     package var pieces: PieceDigests?
@@ -174,13 +174,17 @@ public struct TaskOptions: Codable, Sendable, Hashable {
 
     /// The header fields for a URL of the task. Another origin than that of the secrets, such as a mirror's, gets none of the secret
     /// ones, as curl and browsers do with redirects: they belong to the server that they were given for. Those of `listHeaders` were
-    /// given for all.
-    package func headers(for url: String, of task: String) -> [HeaderField] {
+    /// given for all addresses of the task.
+    ///
+    /// - Parameter isListed: false if the URL is no address of the task's description. The default is true.
+    package func headers(
+        for url: String, of task: String, isListed: @autoclosure () -> Bool = true
+    ) -> [HeaderField] {
         guard let headers, !headers.isEmpty, secretOrigin != nil || url != task,
             URLOrigin(url) != secretOrigin(of: task)
         else { return headers ?? [] }
         let secret = Set((secretHeaders ?? []).map { $0.lowercased() })
-        let shared = Set(listHeaders ?? [])
+        let shared = listHeaders.map { isListed() ? Set($0) : [] } ?? []
         return headers.filter { field in
             let name = field.name.lowercased()
             return shared.contains(name) || !secret.contains(name) && !HeaderField.isSecret(name)

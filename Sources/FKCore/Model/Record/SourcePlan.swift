@@ -6,7 +6,8 @@ import FKMiddleware
 /// | address | header fields of the task that it gets |
 /// | --- | --- |
 /// | of the origin that the secrets were given for: that of the task's URL, or of the list's that the owner has named | all |
-/// | a mirror or a new address of another origin | those without secrets, and those that the task's list gave for all addresses |
+/// | a mirror of another origin | those without secrets, and those that the task's list gave for all addresses of its entry |
+/// | a new address, or that of a host's mirror, of another origin | those without secrets |
 /// | offered by a server, of another origin | none |
 package struct SourcePlan: Sendable, Hashable {
     /// The maximum number of mirrors that servers may offer for a file.
@@ -94,7 +95,7 @@ extension TaskRecord {
     /// - Parameter isOffered: true if a server has offered the address, also if it is not in the plan.
     package func headers(for url: String, isOffered: Bool = false) -> [HeaderField] {
         guard task.hasOptions, task.options.headers != nil, !isStranger(url, isOffered: isOffered) else { return [] }
-        return task.options.headers(for: url, of: task.url)
+        return task.options.headers(for: url, of: task.url, isListed: task.names(originOf: url))
     }
 
     /// The secrets of the task that an address does not receive, in words; nil if there are none.
