@@ -1,4 +1,3 @@
-import FKEngine
 import FKCore
 import FKEngine
 import FKMiddleware
