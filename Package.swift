@@ -8,7 +8,7 @@ let small: [SwiftSetting] =
 
 // What FKCore has besides its inner targets. FKEngine has two of the folders beside these: Engine and Configure.
 let aboveEngine = [
-    "Barrels", "Builder", "Client", "Control", "DownloadTool", "FKCore.docc", "Handles", "Messager", "Observation",
+    "Barrels", "Builder", "Client", "Compatibility", "Control", "FKCore.docc", "Handles", "Messager", "Observation",
     "Programs", "Reading",
     "Downloader.swift", "Exports.swift",
 ]
@@ -20,6 +20,11 @@ let package = Package(
         .library(name: "FKMiddleware", targets: ["FKMiddleware"]),
         .library(name: "FKCore", targets: ["FKCore"]),
         .library(name: "FKManifests", targets: ["FKManifests"]),
+        // FKDownloader's own calls.
+        .library(name: "FKCompatibility", targets: ["FKCompatibility"]),
+        // For who writes a transport, and for middlewares that are programs.
+        .library(name: "FKTransport", targets: ["FKTransport"]),
+        .library(name: "FKPrograms", targets: ["FKPrograms"]),
         // For tests of applications and of middlewares.
         .library(name: "FKTesting", targets: ["FKTesting"]),
         .executable(name: "fk", targets: ["fk"]),
@@ -56,23 +61,36 @@ let package = Package(
             path: "Sources/FKCore", exclude: aboveEngine + ["Model", "Transport", "Manifests", "Store"],
             sources: ["Engine", "Configure"]),
         .target(
-            name: "FKCore", dependencies: ["CSystem", "FKEngine", "FKMiddleware"], path: "Sources/FKCore",
-            exclude: ["Model", "Transport", "Manifests", "Store", "Engine", "Configure"]),
+            name: "FKCore", dependencies: ["CSystem", "FKEngine", "FKTransport", "FKModel", "FKMiddleware"],
+            path: "Sources/FKCore",
+            exclude: [
+                "Model", "Transport", "Manifests", "Store", "Engine", "Configure", "Programs", "Compatibility",
+            ]),
+        .target(
+            name: "FKPrograms", dependencies: ["FKCore", "FKEngine", "FKMiddleware"],
+            path: "Sources/FKCore/Programs"),
+        .target(
+            name: "FKCompatibility", dependencies: ["CSystem", "FKCore", "FKEngine", "FKMiddleware"],
+            path: "Sources/FKCore/Compatibility"),
         .target(name: "FKTesting", dependencies: ["CSystem", "FKCore", "FKEngine", "FKTransport", "FKMiddleware"]),
         .executableTarget(
-            name: "fk", dependencies: ["FKWeb", "FKRPC", "FKCore", "FKManifests", "FKMiddleware"], swiftSettings: small
-        ),
+            name: "fk", dependencies: ["FKWeb", "FKRPC", "FKCore", "FKManifests", "FKEngine", "FKMiddleware"],
+            swiftSettings: small),
         .target(
-            name: "FKRPC", dependencies: ["FKCore", "FKManifests", "FKMiddleware"], swiftSettings: small),
+            name: "FKRPC", dependencies: ["FKCore", "FKPrograms", "FKManifests", "FKEngine", "FKMiddleware"],
+            swiftSettings: small),
         .target(
-            name: "FKWeb", dependencies: ["FKRPC", "FKCore", "FKManifests", "FKMiddleware"],
+            name: "FKWeb", dependencies: ["FKRPC", "FKCore", "FKManifests", "FKEngine", "FKMiddleware"],
             resources: [.embedInCode("Page")], swiftSettings: small),
         // An application that tests kill (Background/SystemModelTests).
         .executableTarget(
             name: "BackgroundApp", dependencies: ["FKCore", "FKEngine", "FKStore", "FKTransport", "FKTesting"],
             path: "Tests/BackgroundApp"),
         .target(
-            name: "TestSupport", dependencies: ["FKCore", "FKMiddleware", "FKTesting"],
+            name: "TestSupport",
+            dependencies: [
+                "FKCore", "FKCompatibility", "FKPrograms", "FKEngine", "FKTransport", "FKMiddleware", "FKTesting",
+            ],
             path: "Tests/TestSupport"),
         .testTarget(name: "FKMiddlewareTests", dependencies: ["FKMiddleware", "TestSupport"]),
         .testTarget(
@@ -83,7 +101,10 @@ let package = Package(
         .testTarget(name: "FKManifestsTests", dependencies: ["FKManifests", "FKCore", "FKStore", "TestSupport"]),
         // Sees what an application sees: neither internal nor package declarations.
         .testTarget(
-            name: "FKCorePublicTests", dependencies: ["FKCore", "FKManifests", "FKMiddleware", "FKTesting"],
+            name: "FKCorePublicTests",
+            dependencies: [
+                "FKCore", "FKCompatibility", "FKPrograms", "FKTransport", "FKManifests", "FKMiddleware", "FKTesting",
+            ],
             packageAccess: false),
         .testTarget(
             name: "FKRPCTests",

@@ -4,6 +4,7 @@ import PackageDescription
 // Each example is a program of an application's package: it sees the public declarations of the products only. `make examples`
 // builds and runs all of them.
 let core: Target.Dependency = .product(name: "FKCore", package: "FKDownloader")
+let compatibility: Target.Dependency = .product(name: "FKCompatibility", package: "FKDownloader")
 let manifests: Target.Dependency = .product(name: "FKManifests", package: "FKDownloader")
 let middleware: Target.Dependency = .product(name: "FKMiddleware", package: "FKDownloader")
 
@@ -16,7 +17,7 @@ let package = Package(
         .executableTarget(name: "CustomMiddleware", dependencies: [core, middleware], path: "CustomMiddleware"),
         .executableTarget(name: "FetchList", dependencies: [core, manifests, middleware], path: "FetchList"),
         .executableTarget(name: "FileService", dependencies: [core, middleware], path: "FileService"),
-        .executableTarget(name: "FormerCalls", dependencies: [core, middleware], path: "FormerCalls"),
+        .executableTarget(name: "FormerCalls", dependencies: [compatibility, core, middleware], path: "FormerCalls"),
         .executableTarget(name: "FreshLink", dependencies: [core, middleware], path: "FreshLink"),
         .executableTarget(name: "Migrated", dependencies: [core, middleware], path: "Migrated"),
         .executableTarget(name: "ModelDownloader", dependencies: [core, middleware], path: "ModelDownloader"),

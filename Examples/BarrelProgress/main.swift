@@ -30,15 +30,14 @@ func download(_ urls: [String], rateLimit: Int64?) async throws -> Bool {
     configure.rateLimit = rateLimit
     let downloader = try Downloader(configure)
 
-    // All tasks at once, as members of one barrel. Each result is an id, or the error of a refused URL.
-    let builders = try urls.map { try Builder($0) }
-    for result in try await Builder.prepare(builders, barrel: "example", in: downloader) {
+    // All tasks at once, as members of one barrel. Each result is a task, or the error of a refused URL.
+    let group = try await downloader.barrel("example")
+    for result in try await group.add(urls) {
         if case .failure(let error) = result { print("failed    \(error)") }
     }
 
     // The sum never decreases, because finished members stay in it. The sequence ends when no member can continue.
     downloader.activateQueue()
-    let group = try await downloader.barrel("example")
     for await barrel in group.progress {
         print("barrel    \(describe(barrel))")
     }

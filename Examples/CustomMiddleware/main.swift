@@ -88,9 +88,9 @@ func download(
 
     var failures = 0
     for url in urls {
-        let id = try await Builder(url).prepare(in: downloader)
+        let id = try await downloader.add(url).id
         guard let info = await downloader.messager.finished(id), info.state == .complete else {
-            let error = await downloader.messager.error(id)
+            let error = await downloader.messager.info(id)?.error
             print("failed    \(url): \(error?.code.rawValue ?? "unknown"): \(error?.message ?? "")")
             failures += 1
             continue

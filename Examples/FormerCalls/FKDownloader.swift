@@ -1,4 +1,4 @@
-import FKCore
+import FKCompatibility
 import Foundation
 
 /// FKDownloader: configure, activate, prepare, listen, suspend and resume, a barrel.

@@ -1,4 +1,4 @@
-import FKCore
+import FKCompatibility
 import Foundation
 
 /// KADownloadManager: a waiting and a running list, first in first out, and three callbacks for each file.

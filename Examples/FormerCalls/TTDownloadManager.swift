@@ -1,4 +1,4 @@
-import FKCore
+import FKCompatibility
 import Foundation
 
 /// TTDownloadManager: one call starts, pauses and resumes a file; a record tells name, type, size and share.

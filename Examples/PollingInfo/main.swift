@@ -32,8 +32,8 @@ func download(_ urls: [String], rateLimit: Int64?) async throws -> Int {
         // live as long as the downloader; without it, it ends with its registration.
         try await messager.addInfo(url) { print("callback  \(describe($0))") }.keep()
 
-        let id = try await Builder(url).prepare(in: downloader)
-        // Tasks can be prepared before the queue is activated; nothing runs before. A second call has no effect.
+        let id = try await downloader.add(url).id
+        // Tasks can be added before the queue is activated; nothing runs before. A second call has no effect.
         downloader.activateQueue()
 
         // 2. An asynchronous sequence. It ends after the task is complete, in error, cancelled or gone. A slow reader

@@ -1,3 +1,4 @@
+import FKEngine
 import FKMiddleware
 import Foundation
 
@@ -6,8 +7,8 @@ import Foundation
 /// ```swift
 /// let downloader = try Downloader(Configure())
 /// downloader.activateQueue()
-/// let id = try await Builder("https://example.com/file.zip").prepare(in: downloader)
-/// let info = await downloader.messager.finished(id)
+/// let task = try await downloader.add("https://example.com/file.zip")
+/// let file = try await task.file
 /// ```
 ///
 /// Safe to use from any thread. A work path has one owner at a time, which runs its tasks. A second downloader on it,
@@ -87,8 +88,7 @@ public final class Downloader: Sendable {
     /// Without other settings it owns a work path in the program's own folder (`Configure.workPath`).
     ///
     /// `configureShared` gives it its settings and middlewares, once, and starts its queue. Without, it has default settings, and no
-    /// task runs before `activateQueue()`, `download`, or `DownloadTool.download` and `resume`: the tasks of an earlier run do not start before
-    /// the application has registered its middlewares.
+    /// task runs before `activateQueue()` or `download`: the tasks of an earlier run do not start before the application has registered its middlewares.
     ///
     /// - Throws: the errors of `init` and of `configureShared`'s closure. While a closed one still writes its last records, that is
     ///   `.workPathBusy`; the next use tries again.
@@ -219,12 +219,6 @@ public final class Downloader: Sendable {
     public func metrics() async throws(DownloadError) -> DownloadMetrics {
         let workPath = engine.workPath
         return try await typed { try DownloadMetrics(StoreReader(workPath), now: Date()) }
-    }
-
-    /// Calls `handler` each time the queue drains, that is, when no queued task is left that can run. It replaces
-    /// FKDownloader's background completion handler. It runs on the callback queue.
-    public func onQueueDrained(_ handler: @escaping @Sendable () -> Void) async {
-        _ = await engine.observeDrained { [callbacks = engine.callbacks] in callbacks.async(handler) }
     }
 
     /// Calls `handler` with what was deleted each time that a download under `Configure.diskBudget` made room for itself. It runs on the

@@ -7,7 +7,7 @@
 ///  +--- suspend      cancel (from action, suspend, idle, error)
 /// ```
 ///
-/// FKDownloader's `prepare` is not among them: `Builder.prepare` returns once the task is queued.
+/// FKDownloader's `prepare` is not among them: a task that was added is queued.
 public enum DownloadState: String, Codable, Sendable, CaseIterable, Hashable {
     /// Queued: the task waits for a slot, for a retry to become due, or for an engine.
     case idle

@@ -220,8 +220,8 @@ extension RPCService {
     >] {
         let results: [Result<TaskID, DownloadError>]
         do throws(DownloadError) {
-            results = try await Builder.prepare(
-                tasks.map { Builder(description: $0) }, barrel: barrel, queued: true, in: downloader)
+            results = try await downloader.prepare(
+                tasks.map { Builder(description: $0) }, barrel: barrel, queued: true)
         } catch { throw RPCError(error) }
         await reread(results.compactMap { try? $0.get() })
         if let position {

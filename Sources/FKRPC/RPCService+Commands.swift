@@ -191,18 +191,8 @@ extension RPCService {
     /// Applies a verb, and the table shows its results.
     func perform(_ verb: Verb, _ selector: TaskSelector) async throws(RPCError) -> [VerbResult] {
         if takeRefused(verb, selector) { return [] }
-        let control = downloader.control
         do throws(DownloadError) {
-            let results =
-                switch verb {
-                case .action: try await control.action(selector)
-                case .suspend: try await control.suspend(selector)
-                case .resume: try await control.resume(selector)
-                case .cancel: try await control.cancel(selector)
-                case .retry: try await control.retry(selector)
-                case .trash: try await control.trash(selector)
-                case .forget: try await control.forget(selector)
-                }
+            let results = try await downloader.engine.perform(.verb(verb, selector))
             await apply(results)
             return results
         } catch { throw RPCError(error) }

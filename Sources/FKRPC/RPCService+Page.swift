@@ -1,6 +1,7 @@
 import FKCore
 import FKManifests
 import FKMiddleware
+import FKPrograms
 import Foundation
 
 /// The methods of the page that ask.

@@ -20,7 +20,7 @@ extension RPCService {
             return .members(["done": true])
         case "fk.deleteBarrel":
             let name = try call.needed("barrel")
-            do throws(DownloadError) { try await downloader.messager.removeBarrel(name) } catch {
+            do throws(DownloadError) { try await downloader.messager.deleteBarrel(name) } catch {
                 throw RPCError(error)
             }
             await reread(table.rows.values.filter { $0.barrels.contains(name) }.map(\.id))

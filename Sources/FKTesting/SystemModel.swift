@@ -1,3 +1,5 @@
+import FKEngine
+
 #if os(Linux) || os(macOS)
     import CSystem
     import FKCore

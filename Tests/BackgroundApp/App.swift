@@ -67,7 +67,7 @@ struct App {
             }
             downloader.activateQueue()
             // The user has pressed the button again: a suspended task goes on.
-            _ = try await builder.prepare(in: downloader, queued: true)
+            _ = try await downloader.add(builder)
             _ = await downloader.messager.finished(id)
             await log("ended")
             exit(0)

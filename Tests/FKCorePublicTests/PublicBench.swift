@@ -1,6 +1,7 @@
 import FKCore
 import FKMiddleware
 import FKTesting
+import FKTransport
 import Foundation
 
 /// A downloader on a folder of its own, over files in memory.

@@ -1,3 +1,4 @@
+import FKCompatibility
 import FKCore
 import FKMiddleware
 import FKTesting

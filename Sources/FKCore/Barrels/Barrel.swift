@@ -1,3 +1,4 @@
+import FKEngine
 import FKMiddleware
 import Foundation
 
@@ -32,56 +33,43 @@ public struct Barrel: TaskSelecting, Hashable, Identifiable {
 
     // MARK: Members
 
-    /// Adds tasks as members and queues them. A known task joins, and has what the builder names (`Builder.replacing`).
+    /// Adds tasks as members and queues them, each as `Downloader.add(_:to:named:checksum:queued:)`. An invalid address is a failure
+    /// in its place and does not affect the others.
     ///
-    /// - Returns: one result for each builder, in order: the task, or the error why there is none.
-    /// - Throws: `.cancelled` for a closed downloader.
-    @discardableResult
-    public func add(_ builders: [Builder]) async throws(DownloadError) -> [Result<DownloadTask, DownloadError>] {
-        let results = try await typed {
-            try await Builder.prepare(builders, barrel: name, queued: true, in: downloader)
-        }
-        return zip(builders, results).map { builder, result in
-            result.map { DownloadTask($0, builder.url, in: downloader) }
-        }
-    }
-
-    /// Adds tasks for URLs. An invalid URL is a failure in its place and does not affect the others.
-    ///
-    /// - Parameter folder: the folder for the files, created if missing; nil, the default, keeps them inside the work
-    ///   path.
-    /// - Returns: one result for each URL, in order.
+    /// - Parameters:
+    ///   - files: addresses, or builders.
+    ///   - folder: the folder for the files, created if missing; nil, the default, for those of the builders, else inside the work
+    ///     path.
+    /// - Returns: one result for each file, in order: the task, or the error why there is none.
     /// - Throws: `.cancelled` for a closed downloader.
     @discardableResult
     public func add(
-        _ urls: [String], to folder: URL? = nil
+        _ files: [some Downloadable], to folder: URL? = nil
     ) async throws(DownloadError) -> [Result<DownloadTask, DownloadError>] {
-        let builders = urls.map { url in
-            Result { () throws(DownloadError) in try Builder(adding: url, to: folder, named: nil, checksum: nil) }
-        }
-        var added = try await add(builders.compactMap { try? $0.get() })[...]
-        return builders.map { builder in builder.flatMap { _ in added.removeFirst() } }
+        try await downloader.add(files, to: folder, barrel: name, queued: true)
     }
 
-    /// Adds tasks for `URL`s; otherwise like `add(_:to:)` with texts.
+    /// Lets tasks join that exist already, and changes nothing else about them. A URL without a task joins when its task is made.
+    /// The barrel is created again if it is gone.
+    ///
+    /// - Returns: the number of tasks that joined now.
+    /// - Throws: `.invalidURL` for an invalid URL, `.cancelled` for a closed downloader.
     @discardableResult
-    public func add(
-        _ urls: [URL], to folder: URL? = nil
-    ) async throws(DownloadError) -> [Result<DownloadTask, DownloadError>] {
-        try await add(urls.map(\.absoluteString), to: folder)
+    public func join(_ selector: some TaskSelecting) async throws(DownloadError) -> Int {
+        try await messager.join([selector.selector], barrel: name)
     }
 
     /// Removes the selected tasks from the barrel. The tasks are kept.
     ///
     /// - Throws: `.notFound` if none of them is a member or the barrel is gone, `.invalidURL` for an invalid URL.
     public func remove(_ selector: some TaskSelecting) async throws(DownloadError) {
-        try await typed { try await messager.remove(selector, fromBarrel: name) }
+        try await messager.leave(selector.selector, barrel: name)
     }
 
     /// Deletes the barrel. Its tasks are kept.
     ///
     /// - Throws: `.notFound` if it is gone.
-    public func delete() async throws(DownloadError) { try await typed { try await messager.removeBarrel(name) } }
+    public func delete() async throws(DownloadError) { try await messager.deleteBarrel(name) }
 
     /// The members in the order in which they joined; empty if the barrel is gone.
     public var members: [DownloadTask] {
@@ -197,7 +185,7 @@ extension Downloader {
     ///
     /// - Throws: `.invalidArgument` for an invalid name, `.cancelled` for a closed downloader.
     public func barrel(_ name: String) async throws(DownloadError) -> Barrel {
-        try await typed { _ = try await messager.addBarrel(name, urls: []) }
+        _ = try await messager.join([], barrel: name)
         return Barrel(name, in: self)
     }
 }

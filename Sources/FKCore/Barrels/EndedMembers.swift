@@ -1,3 +1,4 @@
+import FKEngine
 import FKMiddleware
 
 /// The members of a barrel as they end (`Barrel.ended`).

@@ -1,12 +1,13 @@
+import FKEngine
 import FKMiddleware
 import Foundation
 
-/// Describes a task and creates it.
+/// Describes a task. `Downloader` and `Barrel` add it.
 ///
 /// ```swift
 /// var builder = try Builder("https://example.com/图片.png")
 /// builder.folder = URL(fileURLWithPath: "/home/me/Downloads")
-/// let id = try await builder.prepare(in: downloader)
+/// let task = try await downloader.add(builder)
 /// ```
 public struct Builder: Sendable {
     /// The current description. Its URL is percent-encoded.
@@ -78,13 +79,13 @@ public struct Builder: Sendable {
     /// The folder for the finished file, created if missing. nil, the default, keeps the file inside the work path. A relative file
     /// URL is relative to the current folder, when it is set.
     ///
-    /// `prepare` refuses a URL that is not a file URL or whose path is not UTF-8, an empty path, and a path with a zero byte.
+    /// Adding refuses a URL that is not a file URL or whose path is not UTF-8, an empty path, and a path with a zero byte.
     public var folder: URL? {
         get { directory.map { URL(fileURLWithPath: $0, isDirectory: true) } }
         set { description.directory = newValue.map(TaskDescription.directory) }
     }
 
-    /// The path of `folder`. A leading `~` is the home folder, `~name` another user's. `prepare` refuses an unknown user.
+    /// The path of `folder`. A leading `~` is the home folder, `~name` another user's. Adding refuses an unknown user.
     package var directory: String? {
         get { description.directory }
         set { description.directory = newValue.map(TaskDescription.directory) }
@@ -177,63 +178,5 @@ public struct Builder: Sendable {
                 description.words.remove(.keepsOrders)
             }
         }
-    }
-
-    /// Loads the task, or creates it: writes the info file and queues it.
-    ///
-    /// A task (same URL and destination) that exists already keeps its state. What this builder names is added, or replaces what the
-    /// task has (`replacing`); all else stays. The same values again change nothing.
-    ///
-    /// - A running task takes over a new checksum, rate limit, number of attempts, number of connections and
-    ///   `options.existing` at once. Any other change starts a new attempt; the bytes are kept if the server serves
-    ///   ranges.
-    /// - The file of a complete task is read and compared if the builder has a checksum.
-    /// - Another checksum than that of a task whose file is not complete is refused: it would be another file. `Control.change`
-    ///   takes the first one away.
-    /// - A suspended, cancelled or failed task stays as it is until `queued` is true, `Downloader.download` is called, or a verb
-    ///   such as `Control.action` is given. `attributes` are added to the stored ones.
-    ///
-    /// - Parameter queued: true also queues a task that is suspended, cancelled or failed, or complete with its file missing or with
-    ///   one that was kept because of `options.existing = .skip` and is to be fetched now. The default is false.
-    /// - Returns: the task's id.
-    /// - Throws: `.cancelled` for a closed downloader; `.destination` for a new task with a folder inside a work path;
-    ///   `.noSpace`, `.disk` and similar codes if the info file cannot be written; `.invalidArgument` for an option outside its range, or for another
-    ///   name for an existing task without a directory; `.checksumMismatch` for another checksum; `.checksumMismatch` or `.tooLarge`
-    ///   if the finished file does not match the new options. That file stays unchanged.
-    @discardableResult
-    public func prepare(in downloader: Downloader, queued: Bool = false) async throws(DownloadError) -> TaskID {
-        try await Self.prepare([self], queued: queued, in: downloader)[0].get()
-    }
-
-    /// Loads or creates many tasks at once.
-    ///
-    /// - Parameters:
-    ///   - barrel: the barrel that the tasks join, created if missing; nil, the default, for none.
-    ///   - queued: true also queues known tasks that are not running (`prepare(in:queued:)`). The default is false.
-    /// - Returns: one result for each builder, in order: the id, or the error `prepare(in:queued:)` would throw.
-    /// - Throws: `.invalidArgument` for an invalid barrel name, `.cancelled` for a closed downloader.
-    public static func prepare(
-        _ builders: [Builder], barrel: String? = nil, queued: Bool = false, in downloader: Downloader
-    ) async throws(DownloadError) -> [Result<TaskID, DownloadError>] {
-        let tasks = builders.map { builder in
-            var task = builder.description
-            if !queued { task.words.insert(.keepsState) }
-            return task
-        }
-        let added = try await downloader.engine.perform(.add(tasks: tasks, barrel: barrel, run: true))
-        return added.map { added in
-            if let error = added.error { return .failure(error) }
-            return .success(added.id)
-        }
-    }
-
-    /// Loads the tasks of a URL from disk into memory.
-    ///
-    /// - Returns: the tasks as they are now; empty if there are none.
-    /// - Throws: `.invalidURL` or `.unsupportedScheme`; `.cancelled` for a closed downloader.
-    public static func loadCache(
-        _ url: String, in downloader: Downloader
-    ) async throws(DownloadError) -> [DownloadInfo] {
-        try await typed { try await downloader.engine.snapshot { try $0.infos(.url(url)) } }
     }
 }

@@ -1,6 +1,7 @@
+import FKEngine
 import Foundation
 
-/// The folders that an application asks for. An impossible one stays as it is, and `prepare` refuses it by name.
+/// The folders that an application asks for. An impossible one stays as it is, and adding refuses it by name.
 extension TaskDescription {
     /// The absolute form of a path. A leading `~` is the home folder, `~name` another user's.
     static func directory(_ path: String) -> String {

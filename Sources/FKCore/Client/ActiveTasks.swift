@@ -1,3 +1,4 @@
+import FKEngine
 import FKMiddleware
 
 /// The tasks that another process runs, or will try again.

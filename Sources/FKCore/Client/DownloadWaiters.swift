@@ -1,3 +1,4 @@
+import FKEngine
 import FKMiddleware
 
 /// Counts the Swift tasks that wait for the file of a download task, so that cancelling one of them stops the download

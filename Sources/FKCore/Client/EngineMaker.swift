@@ -1,3 +1,4 @@
+import FKEngine
 import FKMiddleware
 
 /// Makes the engine of this process, and keeps what such an engine shares with its `SharedEngine`: listeners, callbacks and

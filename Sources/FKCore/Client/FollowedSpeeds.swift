@@ -1,3 +1,4 @@
+import FKEngine
 import Foundation
 
 /// The speeds of tasks that another process runs, and the times of their last bytes, measured from their info files.

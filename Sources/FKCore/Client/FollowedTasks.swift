@@ -1,3 +1,5 @@
+import FKEngine
+
 /// What a session notes while another process runs its tasks, and when it asks its own engine for them: once, as soon
 /// as it has taken over and all its requests are answered.
 ///

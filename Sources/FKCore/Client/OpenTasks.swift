@@ -1,3 +1,4 @@
+import FKEngine
 import FKMiddleware
 
 /// The tasks of a work path that can still run, and whether their end was reported.

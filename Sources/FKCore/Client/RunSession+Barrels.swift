@@ -1,3 +1,4 @@
+import FKEngine
 import FKMiddleware
 
 /// The members of barrels as the targets of a session.

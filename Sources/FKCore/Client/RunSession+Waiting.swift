@@ -1,3 +1,5 @@
+import FKEngine
+
 /// The waits of a session, and what ends them.
 struct SessionWaits {
     /// A wait for an action of another method of the actor.

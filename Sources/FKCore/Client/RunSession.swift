@@ -1,3 +1,4 @@
+import FKEngine
 import FKMiddleware
 import Foundation
 

@@ -1,3 +1,4 @@
+import FKEngine
 import FKMiddleware
 
 /// Adds up the infos of the tasks of one run. A value type without side effects.

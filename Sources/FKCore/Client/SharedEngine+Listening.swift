@@ -1,3 +1,4 @@
+import FKEngine
 import FKMiddleware
 
 /// Listeners and waits: `Observers` holds them, and the engine of this process or the follower of another one tells them.

@@ -1,3 +1,5 @@
+import FKEngine
+
 /// A transport of the application, which its users do not shut down.
 final class SharedTransport: Transport {
     private let transport: any Transport

@@ -1,3 +1,4 @@
+import FKEngine
 import FKMiddleware
 
 /// Tasks to hand in, a portion at a time.

@@ -10,10 +10,9 @@ package enum Durability: String, Codable, Sendable, Hashable, CaseIterable {
     case power
 }
 
-/// All settings of a downloader. They take effect when a `Downloader` is created from them (FKDownloader's
-/// `takeSession`).
+/// All settings of a downloader. They take effect when a `Downloader` is created from them.
 ///
-/// Each setting documents its range. A value outside is refused with `.invalidArgument` when the settings are used. Only `maxAction` and `distributeSpeed` are
+/// Each setting documents its range. A value outside is refused with `.invalidArgument` when the settings are used. Only `maxAction` is
 /// clamped, as in FKDownloader.
 public struct Configure: Sendable {
     /// The folder of all info files, and of files without a destination of their own. It cannot change while a
@@ -43,13 +42,6 @@ public struct Configure: Sendable {
     /// The interval of progress reports: polled callbacks, download middlewares, sequences. 0.2 to 2 seconds. The default
     /// is one second. Changes of state are reported at once.
     public var progressInterval: Duration = .seconds(1)
-
-    /// FKDownloader's name for `progressInterval`: the number of steps of 0.2 s, 1 to 10, clamped; rounded for an interval
-    /// that is no whole number of steps. The default is 5.
-    public var distributeSpeed: Int {
-        get { Int(min(max((progressInterval.inSeconds * 5).rounded(), 1), 10)) }
-        set { progressInterval = .milliseconds(200 * min(max(newValue, 1), 10)) }
-    }
 
     /// The start order of waiting tasks with equal priority. The default is `.fifo`.
     public var order: QueueOrder = .fifo

@@ -1,8 +1,9 @@
+import FKEngine
 import FKMiddleware
 import Foundation
 
 extension Control {
-    /// Changes options, mirrors and priority of an existing task; what is nil, the default, stays. Unlike `Builder.prepare`, it
+    /// Changes options, mirrors and priority of an existing task; what is nil, the default, stays. Unlike `Downloader.add`, it
     /// starts nothing: a suspended task stays suspended.
     ///
     /// - A waiting task with other options or mirrors is queued anew, with a fresh count of attempts. With another

@@ -1,3 +1,4 @@
+import FKEngine
 import FKMiddleware
 
 /// Applies verbs to tasks. One table decides what a verb does in each state. A verb that does not
@@ -9,28 +10,19 @@ import FKMiddleware
 /// running middlewares: the task has its new state at once, and the rest follows when the middlewares have returned.
 /// All members are safe to use from any thread.
 public struct Control: Sendable {
-    let engine: any EngineAccess
+    /// The engine of the work path.
+    package let engine: any EngineAccess
     /// That of the application; nil for the one of the settings.
     let transport: (any Transport)?
 
-    /// Queues cancelled and failed tasks again (FKDownloader's `actionRequest`).
+    /// Stops running and waiting tasks and keeps their bytes.
     ///
     /// - Throws: same as every verb here: `.notFound` if no task matches, `.invalidURL` for an invalid URL,
     ///   `.cancelled` for a closed downloader.
     @discardableResult
-    public func action(_ selector: some TaskSelecting) async throws(DownloadError) -> [VerbResult] {
-        try await engine.perform(.verb(.action, selector.selector))
-    }
-
-    /// Stops running and waiting tasks and keeps their bytes.
-    @discardableResult
     public func suspend(_ selector: some TaskSelecting) async throws(DownloadError) -> [VerbResult] {
         try await engine.perform(.verb(.suspend, selector.selector))
     }
-
-    /// Suspends every task of the work path.
-    @discardableResult
-    public func suspendAll() async throws(DownloadError) -> [VerbResult] { try await suspend(.all) }
 
     /// Resumes suspended tasks, as soon as a slot is free.
     @discardableResult
@@ -38,23 +30,11 @@ public struct Control: Sendable {
         try await engine.perform(.verb(.resume, selector.selector))
     }
 
-    /// Resumes suspended tasks, and queues cancelled and failed ones again.
-    ///
-    /// - Returns: the results of the changed tasks.
-    @discardableResult
-    public func resumeAll() async throws(DownloadError) -> [VerbResult] {
-        try await engine.perform(.resumeAll).filter(\.applied)
-    }
-
     /// Stops tasks and deletes their unfinished bytes.
     @discardableResult
     public func cancel(_ selector: some TaskSelecting) async throws(DownloadError) -> [VerbResult] {
         try await engine.perform(.verb(.cancel, selector.selector))
     }
-
-    /// Cancels every task of the work path that is not complete.
-    @discardableResult
-    public func cancelAll() async throws(DownloadError) -> [VerbResult] { try await cancel(.all) }
 
     /// Stops running and waiting tasks, resumes suspended ones, and queues failed and cancelled ones again, like a
     /// button with two states (TTDownloadManager). Complete tasks do not change.
@@ -71,18 +51,8 @@ public struct Control: Sendable {
         try await engine.perform(.verb(.retry, selector.selector))
     }
 
-    /// Gives a task another address, for example after its signed link has expired. The task keeps its identity, that is,
-    /// its URL, its folder and its id.
-    ///
-    /// Its bytes are kept and joined with those of the new address under the rules for mirrors: the same length, and the
-    /// same digest, the same strong ETag or the same bytes before the seam. Otherwise the file is fetched from its
-    /// beginning, and the task's history says why (`fk why`). A running task starts a new attempt at once; a waiting or
-    /// failed one is queued anew; in any other state the address counts for the next attempt.
-    ///
-    /// - Parameter url: the new address; the task's own URL removes the one that was set.
-    /// - Throws: `.notFound` if there is no such task, `.invalidURL` or `.unsupportedScheme`, `.cancelled` for a closed
-    ///   downloader.
-    public func relink(_ id: TaskID, to url: String) async throws(DownloadError) {
+    /// Gives a task another address (`DownloadTask.relink(to:)`).
+    package func relink(_ id: TaskID, to url: String) async throws(DownloadError) {
         _ = try await engine.perform(.relink(id, to: url))
     }
 

@@ -1,3 +1,4 @@
+import FKEngine
 import FKMiddleware
 import Foundation
 
@@ -106,9 +107,15 @@ public struct DownloadTask: TaskSelecting, Hashable, Identifiable {
     @discardableResult
     public func forget() async throws(DownloadError) -> VerbResult { try await give(control.forget) }
 
-    /// Gives the task another address, for example after its signed link has expired. Bytes are kept under the rules for
-    /// mirrors (`Control.relink(_:to:)`). A failed task is queued again.
+    /// Gives the task another address, for example after its signed link has expired. It keeps its identity, that is, its URL,
+    /// its folder and its id.
     ///
+    /// Its bytes are kept and joined with those of the new address under the rules for mirrors: the same length, and the
+    /// same digest, the same strong ETag or the same bytes before the seam. Otherwise the file is fetched from its
+    /// beginning, and the task's history says why (`fk why`). A running task starts a new attempt at once; a waiting or
+    /// failed one is queued anew; in any other state the address counts for the next attempt.
+    ///
+    /// - Parameter url: the new address; the task's own URL removes the one that was set.
     /// - Throws: `.invalidURL` or `.unsupportedScheme`; the errors of every verb.
     public func relink(to url: String) async throws(DownloadError) {
         try await control.relink(id, to: url)

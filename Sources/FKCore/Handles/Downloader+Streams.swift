@@ -1,3 +1,4 @@
+import FKEngine
 import FKMiddleware
 import Foundation
 
@@ -15,27 +16,20 @@ extension Downloader {
     /// themselves. Request and download middlewares see it; response middlewares do not, because there is no finished file.
     ///
     /// - Parameters:
-    ///   - checksum: the digest that the whole file must have; nil, the default, takes the one that the server announces. A wrong
-    ///     one throws `.checksumMismatch` after the last byte.
+    ///   - file: an address, or a builder, whose folder, name and existing-file policy do not count.
+    ///   - checksum: the digest that the whole file must have; nil, the default, takes that of the builder, else the one that the server
+    ///     announces. A wrong one throws `.checksumMismatch` after the last byte.
+    ///   - range: the bytes to stream; nil, the default, for all of them. An end behind that of the file is the end of the file. A part of
+    ///     the file is not compared with a digest of the whole.
     ///   - window: bytes on the disk, at least 1 MiB; the default is 64 MiB.
     /// - Returns: the bytes, for one iteration. Its end, or the end of the iteration, ends the stream.
-    /// - Throws: `.invalidURL` or `.unsupportedScheme`; `.cancelled` for a closed downloader; `.workPathUnusable`, `.noSpace` or `.disk` if
-    ///   the work path cannot be used. The errors of the file are thrown by the iteration.
+    /// - Throws: `.invalidURL` or `.unsupportedScheme`; `.invalidArgument` for a signature, and for a range that is empty or begins below 0;
+    ///   `.cancelled` for a closed downloader; `.workPathUnusable`, `.noSpace` or `.disk` if the work path cannot be used. The errors of the
+    ///   file are thrown by the iteration.
     public func stream(
-        _ url: String, checksum: Checksum? = nil, window: Int64 = DownloadedBytes.defaultWindow
+        _ file: some Downloadable, checksum: Checksum? = nil, range: Range<Int64>? = nil, window: Int64 = 64 << 20
     ) async throws(DownloadError) -> DownloadedBytes {
-        try await stream(Builder(adding: url, to: nil, named: nil, checksum: checksum), window: window)
-    }
-
-    /// Streams the file that a builder describes; otherwise like `stream(_:checksum:window:)`. Folder, name and existing-file policy of
-    /// the builder do not count.
-    ///
-    /// - Parameter range: the bytes to stream; the default is all of them. An end behind that of the file is the end of the file. A part of
-    ///   the file is not compared with a digest of the whole.
-    /// - Throws: also `.invalidArgument` for a signature, and for a range that is empty or begins below 0.
-    public func stream(
-        _ builder: Builder, range: Range<Int64>? = nil, window: Int64 = DownloadedBytes.defaultWindow
-    ) async throws(DownloadError) -> DownloadedBytes {
+        let builder = try Builder(adding: file, checksum: checksum)
         if let range, range.lowerBound < 0 || range.isEmpty {
             throw DownloadError(.invalidArgument, "A range begins at 0 at the earliest, and has bytes.")
         }
@@ -49,9 +43,4 @@ extension Downloader {
             throw DownloadError(.invalidArgument, "A stream can be read once: begin another one.")
         }
     }
-}
-
-extension DownloadedBytes {
-    /// The usual window of a stream: 64 MiB.
-    public static let defaultWindow: Int64 = 64 << 20
 }

@@ -1,40 +1,94 @@
+import FKEngine
 import FKMiddleware
 import Foundation
 
 extension Downloader {
     // MARK: Adding
 
-    /// Adds a task and queues it. A known task (same URL and folder) is queued again if it was suspended, cancelled or
-    /// failed. It keeps its settings, such as its checksum, header fields and priority, unless they are named here.
+    /// Adds a task and queues it: writes its info file, or loads the task that is there (same URL and folder). What is named here
+    /// or in the builder is added to a known task, or replaces what it has (`Builder.replacing`); it keeps all else, such as its
+    /// checksum, header fields and priority. The same values again change nothing.
+    ///
+    /// - A known task that was suspended, cancelled or failed is queued again, unless `queued` is false; so is a complete one whose file is
+    ///   missing, or was kept because of `options.existing = .skip` and is to be fetched now.
+    /// - A running task takes over a new checksum, rate limit, number of attempts, number of connections and
+    ///   `options.existing` at once. Any other change starts a new attempt; the bytes are kept if the server serves
+    ///   ranges.
+    /// - The file of a complete task is read and compared if there is a checksum.
+    /// - Another checksum than that of a task whose file is not complete is refused: it would be another file. `Control.change`
+    ///   takes the first one away.
     ///
     /// - Parameters:
-    ///   - folder: the folder for the file, created if missing; nil, the default, keeps the file inside the work path.
-    ///   - name: the name of the file; nil, the default, takes it from the server or the URL.
-    ///   - checksum: the digest that the file must have; nil, the default, accepts any, or for a known task its own.
+    ///   - file: an address, or a builder.
+    ///   - folder: the folder for the file, created if missing; nil, the default, for that of the builder, else inside the work path.
+    ///   - name: the name of the file; nil, the default, for that of the builder, else from the server or the URL.
+    ///   - checksum: the digest that the file must have; nil, the default, for that of the builder or of the known task, else any.
+    ///   - queued: false leaves a known task in its state, such as suspended, so that the call is safe for each row of a list. The default
+    ///     is true. A new task is queued in any case (`Builder.startsSuspended`).
     /// - Returns: the task.
-    /// - Throws: `.invalidURL` or `.unsupportedScheme`; `.invalidArgument` for a folder that is not a file URL or an
-    ///   invalid name; the errors of `Builder.prepare(in:queued:)`.
+    /// - Throws: `.invalidURL` or `.unsupportedScheme`; `.cancelled` for a closed downloader; `.destination` for a new task with a folder
+    ///   inside a work path; `.noSpace`, `.disk` and similar codes if the info file cannot be written; `.invalidArgument` for a folder that is
+    ///   not a file URL, an invalid name, an option outside its range, or another name for a known task without a folder;
+    ///   `.checksumMismatch` for another checksum; `.checksumMismatch` or `.tooLarge` if the finished file does not match the new options.
+    ///   That file stays unchanged.
     @discardableResult
     public func add(
-        _ url: String, to folder: URL? = nil, named name: String? = nil, checksum: Checksum? = nil
+        _ file: some Downloadable, to folder: URL? = nil, named name: String? = nil, checksum: Checksum? = nil,
+        queued: Bool = true
     ) async throws(DownloadError) -> DownloadTask {
-        try await add(Builder(adding: url, to: folder, named: name, checksum: checksum))
+        let builder = try Builder(adding: file, to: folder, named: name, checksum: checksum)
+        return DownloadTask(try await prepare([builder], queued: queued)[0].get(), builder.url, in: self)
     }
 
-    /// Adds a task for a `URL`; otherwise like `add(_:to:named:checksum:)` with a text.
-    @discardableResult
-    public func add(
-        _ url: URL, to folder: URL? = nil, named name: String? = nil, checksum: Checksum? = nil
-    ) async throws(DownloadError) -> DownloadTask {
-        try await add(url.absoluteString, to: folder, named: name, checksum: checksum)
-    }
-
-    /// Adds the task that a builder describes, and queues it.
+    /// Adds many tasks with one request, each as `add(_:to:named:checksum:queued:)`. An invalid address is a failure in its place and
+    /// does not affect the others.
     ///
-    /// - Throws: the errors of `Builder.prepare(in:queued:)`.
-    @discardableResult
-    public func add(_ builder: Builder) async throws(DownloadError) -> DownloadTask {
-        DownloadTask(try await builder.prepare(in: self, queued: true), builder.url, in: self)
+    /// - Parameters:
+    ///   - files: addresses, or builders.
+    ///   - folder: the folder for the files; nil, the default, for those of the builders, else inside the work path.
+    ///   - queued: false leaves known tasks in their states. The default is true.
+    /// - Returns: one result for each file, in order: the task, or the error why there is none.
+    /// - Throws: `.cancelled` for a closed downloader.
+    public func add(
+        _ files: [some Downloadable], to folder: URL? = nil, queued: Bool = true
+    ) async throws(DownloadError) -> [Result<DownloadTask, DownloadError>] {
+        try await add(files, to: folder, barrel: nil, queued: queued)
+    }
+
+    /// Adds many tasks, to a barrel if there is one.
+    func add(
+        _ files: [some Downloadable], to folder: URL?, barrel: String?, queued: Bool
+    ) async throws(DownloadError) -> [Result<DownloadTask, DownloadError>] {
+        let builders = files.map { file in
+            Result { () throws(DownloadError) in try Builder(adding: file, to: folder) }
+        }
+        let valid = builders.compactMap { try? $0.get() }
+        var added = zip(valid, try await prepare(valid, barrel: barrel, queued: queued)).map { builder, result in
+            result.map { DownloadTask($0, builder.url, in: self) }
+        }[...]
+        return builders.map { builder in builder.flatMap { _ in added.removeFirst() } }
+    }
+
+    /// Loads or creates tasks.
+    ///
+    /// - Parameters:
+    ///   - barrel: the barrel that the tasks join, created if missing; nil, the default, for none.
+    ///   - queued: true also queues known tasks that are not running.
+    /// - Returns: one result for each builder, in order.
+    /// - Throws: `.invalidArgument` for an invalid barrel name, `.cancelled` for a closed downloader.
+    package func prepare(
+        _ builders: [Builder], barrel: String? = nil, queued: Bool
+    ) async throws(DownloadError) -> [Result<TaskID, DownloadError>] {
+        let tasks = builders.map { builder in
+            var task = builder.description
+            if !queued { task.words.insert(.keepsState) }
+            return task
+        }
+        let added = try await engine.perform(.add(tasks: tasks, barrel: barrel, run: true))
+        return added.map { added in
+            if let error = added.error { return .failure(error) }
+            return .success(added.id)
+        }
     }
 
     /// The task that a selector names; nil if there is none. Of several, the oldest; of a barrel's, the first member.
@@ -61,44 +115,27 @@ extension Downloader {
     ///   counts. When the call throws, the task has stopped.
     ///
     /// - Parameters:
-    ///   - folder: the folder for the file, created if missing; nil, the default, keeps the file inside the work path.
-    ///   - name: the name of the file; nil, the default, takes it from the server or the URL.
-    ///   - checksum: the digest that the file must have; nil, the default, accepts any, or for a known task its own.
-    ///   - replacing: what of a known task's settings this call replaces; the default is what it names.
+    ///   - file: an address, or a builder.
+    ///   - folder: the folder for the file, created if missing; nil, the default, for that of the builder, else inside the work path.
+    ///   - name: the name of the file; nil, the default, for that of the builder, else from the server or the URL.
+    ///   - checksum: the digest that the file must have; nil, the default, for that of the builder or of the known task, else any.
+    ///   - replacing: what of a known task's settings this call replaces; nil, the default, is what the builder says, and for an address
+    ///     `.named`.
     ///   - revalidates: true asks the server with a conditional request whether a file that is there has changed, and downloads the new version
     ///     if so. Another checksum than the task's is then a new version, and needs no question. The finished file stays until the new one
     ///     is whole, and if the server cannot be asked. The default is false: a file that is there is returned at once.
     ///   - onCancel: what becomes of the download when the Swift task is cancelled; the default suspends it, and a later call continues.
     /// - Returns: the file URL of the finished file.
-    /// - Throws: the errors of `add(_:to:named:checksum:)` and `DownloadTask.file`. With `revalidates` also why the server could not be asked;
+    /// - Throws: the errors of `add(_:to:named:checksum:queued:)` and `DownloadTask.file`. With `revalidates` also why the server could not be asked;
     ///   `.httpStatus` with 404 if it has no such file any more; `.changedOnServer` if it has another version than the task's checksum or size
     ///   allows. A call without `revalidates` then returns the file.
     @discardableResult
     public func download(
-        _ url: String, to folder: URL? = nil, named name: String? = nil, checksum: Checksum? = nil,
-        replacing: Builder.Replacing = .named, revalidates: Bool = false, onCancel: CancelledDownload = .suspend
+        _ file: some Downloadable, to folder: URL? = nil, named name: String? = nil, checksum: Checksum? = nil,
+        replacing: Builder.Replacing? = nil, revalidates: Bool = false, onCancel: CancelledDownload = .suspend
     ) async throws(DownloadError) -> URL {
-        var builder = try Builder(adding: url, to: folder, named: name, checksum: checksum)
-        builder.replacing = replacing
-        return try await download(builder, revalidates: revalidates, onCancel: onCancel)
-    }
-
-    /// Fetches a file of a `URL`; otherwise like `download(_:to:named:checksum:replacing:revalidates:onCancel:)` with a text.
-    @discardableResult
-    public func download(
-        _ url: URL, to folder: URL? = nil, named name: String? = nil, checksum: Checksum? = nil,
-        replacing: Builder.Replacing = .named, revalidates: Bool = false, onCancel: CancelledDownload = .suspend
-    ) async throws(DownloadError) -> URL {
-        try await download(
-            url.absoluteString, to: folder, named: name, checksum: checksum, replacing: replacing,
-            revalidates: revalidates, onCancel: onCancel)
-    }
-
-    /// Fetches the file that a builder describes; otherwise like `download(_:to:named:checksum:replacing:revalidates:onCancel:)`.
-    @discardableResult
-    public func download(
-        _ builder: Builder, revalidates: Bool = false, onCancel: CancelledDownload = .suspend
-    ) async throws(DownloadError) -> URL {
+        var builder = try Builder(adding: file, to: folder, named: name, checksum: checksum)
+        if let replacing { builder.replacing = replacing }
         if Task.isCancelled { throw FileOutcome.waitCancelled }
         let id = engine.workPath.places.id(of: builder.description)
         try checkCanWait(for: id)
@@ -152,22 +189,5 @@ extension Downloader {
         throw DownloadError(
             .invalidArgument,
             "A middleware of a task cannot wait for the task's file: the task waits for the middleware.")
-    }
-}
-
-extension Builder {
-    /// A builder with the usual options of a one-line call.
-    init(adding url: String, to folder: URL?, named name: String?, checksum: Checksum?) throws(DownloadError) {
-        self = try Builder(url)
-        if let folder {
-            guard folder.isFileURL else {
-                throw DownloadError(
-                    .invalidArgument, "The folder is not a file URL: use URL(fileURLWithPath:).",
-                    url: URLMasking.mask(folder.absoluteString))
-            }
-            self.folder = folder
-        }
-        try setFileName(name)
-        options.checksum = checksum
     }
 }

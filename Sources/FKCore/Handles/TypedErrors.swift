@@ -1,3 +1,4 @@
+import FKEngine
 import FKMiddleware
 
 /// Calls a component whose errors are all `DownloadError`, and tells the compiler so.

@@ -1,3 +1,4 @@
+import FKEngine
 import FKMiddleware
 
 /// Creates a downloader, starts its queue, and closes it when `body` has returned, thrown or been cancelled.

@@ -1,3 +1,4 @@
+import FKEngine
 import FKMiddleware
 
 /// Lists of the waiting and the running tasks (KADownloadManager).

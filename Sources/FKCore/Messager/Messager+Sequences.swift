@@ -1,3 +1,4 @@
+import FKEngine
 import FKMiddleware
 
 /// The values of a sequence that its reader has not taken yet.

@@ -1,12 +1,14 @@
+import FKEngine
 import FKMiddleware
 import Foundation
 
 /// Answers questions about tasks and barrels, and reports on them while they run.
 ///
-/// Callbacks run on one serial queue of the library, or on a queue of the application: every `Configure.distributeSpeed` x 0.2 s while the
+/// Callbacks run on one serial queue of the library, or on a queue of the application: every `Configure.progressInterval` while the
 /// task runs, once more after it has stopped, and once for each change of state. All members are safe to use from any thread.
 public struct Messager: Sendable {
-    let engine: any EngineAccess
+    /// The engine of the work path.
+    package let engine: any EngineAccess
 
     /// Holds a registered callback. It is removed when the registration is released, unless `keep()` was called.
     public final class Registration: Sendable {
@@ -37,21 +39,17 @@ public struct Messager: Sendable {
 
     // MARK: Lookups
 
-    /// True if the task exists, in memory or on disk.
-    public func exists(_ selector: some TaskSelecting) async -> Bool { await !all(selector).isEmpty }
-
-    /// The task as it is now (FKDownloader's `acquireMessagerInfo`); nil if there is none. For several tasks of one
-    /// URL, the oldest.
+    /// The task as it is now; nil if there is none. For several tasks of one URL, the oldest.
     ///
-    /// For a URL without a task, `Downloader.takeProblems()` says so once, as it does for `state`, `error` and `filePath`: the
-    /// task was not created, or its URL is another one.
+    /// For a URL without a task, `Downloader.takeProblems()` says so once: the task was not created, or its URL is another one.
     public func info(_ selector: some TaskSelecting) async -> DownloadInfo? {
         let info = await all(selector).first
         if info == nil { await noteUnknown(selector) }
         return info
     }
 
-    private func noteUnknown(_ selector: some TaskSelecting) async {
+    /// Tells of a URL without a task.
+    package func noteUnknown(_ selector: some TaskSelecting) async {
         if case .url(let url) = selector.selector.kind { await engine.noteUnknown(url) }
     }
 
@@ -59,25 +57,6 @@ public struct Messager: Sendable {
     public func all(_ selector: some TaskSelecting = TaskSelector.all) async -> [DownloadInfo] {
         let selector = selector.selector
         return (try? await engine.snapshot { try $0.infos(selector) }) ?? []
-    }
-
-    /// The state of the task; `.unknown` if there is no such task.
-    public func state(_ selector: some TaskSelecting) async -> DownloadState { await info(selector)?.state ?? .unknown }
-
-    /// The error of a failed task, or of the last attempt while a retry is due; else nil.
-    public func error(_ selector: some TaskSelecting) async -> DownloadError? { await info(selector)?.error }
-
-    /// The path of the task's file, in every state: that of the finished file, or the one that it will have; nil if there is no
-    /// such task.
-    ///
-    /// Before the task is complete, no file need be there, and the name may still change: with the server's answer, or because
-    /// it is taken. `DownloadInfo.fileURL` is nil until then.
-    public func filePath(_ selector: some TaskSelecting) async -> String? {
-        guard let record = await record(selector) else {
-            await noteUnknown(selector)
-            return nil
-        }
-        return record.path ?? record.destination
     }
 
     /// Waits until the task is complete, in error, suspended or cancelled, and returns it; nil if there is none.
@@ -132,38 +111,34 @@ public struct Messager: Sendable {
 
     // MARK: Barrels
 
-    /// Creates a barrel of these tasks, or adds them to the existing one. A URL without a task is kept, also across
-    /// restarts: its task joins when it is made. Until then it is no member and not counted.
-    ///
-    /// - Returns: the number of tasks that joined now.
-    /// - Throws: `.invalidArgument` for an invalid name, `.invalidURL` for an invalid URL.
-    @discardableResult
-    public func addBarrel(_ name: String, urls: [String]) async throws(DownloadError) -> Int {
-        try await engine.perform(.join(urls.map { .url($0) }, barrel: name))
+    /// Adds tasks to a barrel, which is created if missing (`Barrel.join(_:)`).
+    package func join(_ selectors: [TaskSelector], barrel name: String) async throws(DownloadError) -> Int {
+        try await engine.perform(.join(selectors, barrel: name))
     }
 
-    /// Deletes the barrel and removes its callbacks. Its tasks are kept.
+    /// Removes the selected tasks from a barrel. `.all` means all members, another barrel the members that both have.
+    ///
+    /// - Throws: `.notFound` if there is no such barrel or none of the tasks is in it, `.invalidURL` for an invalid URL.
+    package func leave(_ selector: TaskSelector, barrel name: String) async throws(DownloadError) {
+        _ = try await typed {
+            let texts: [String] =
+                switch selector.kind {
+                case .url(let url): [url]
+                case .id(let id): [id.hex]
+                case .barrel, .state, .all:
+                    try await engine.snapshot { source in
+                        try source.infos(selector == .all ? .barrel(name) : selector)
+                    }.map(\.id.hex)
+                }
+            return try await engine.perform(.removeFromBarrel(name: name, urls: texts))
+        }
+    }
+
+    /// Deletes a barrel and removes its callbacks. Its tasks are kept.
     ///
     /// - Throws: `.notFound` if there is no such barrel.
-    public func removeBarrel(_ name: String) async throws(DownloadError) {
+    package func deleteBarrel(_ name: String) async throws(DownloadError) {
         _ = try await engine.perform(.deleteBarrel(name: name))
-    }
-
-    /// Adds tasks to a barrel, which is created if missing. Existing members stay. A URL without a task joins when its task
-    /// is made.
-    ///
-    /// - Returns: the number of tasks that joined.
-    /// - Throws: `.invalidArgument` for an invalid name, `.invalidURL` for an invalid URL.
-    @discardableResult
-    public func add(_ selector: some TaskSelecting, toBarrel name: String) async throws(DownloadError) -> Int {
-        try await engine.perform(.join([selector.selector], barrel: name))
-    }
-
-    /// The URLs of a barrel's members, finished ones included, in the order in which they joined.
-    ///
-    /// - Throws: `.notFound` if there is no such barrel.
-    public func urls(inBarrel name: String) async throws(DownloadError) -> [String] {
-        try await typed { try await engine.snapshot { try $0.barrelURLs(name) } }
     }
 
     /// The names of all barrels of the work path, sorted.

@@ -1,3 +1,5 @@
+import FKCore
+import FKEngine
 import FKMiddleware
 
 /// The middleware programs of a work path. They are stored there, and run by the process that runs its tasks, `fk` or an

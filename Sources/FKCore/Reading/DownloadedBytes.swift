@@ -1,7 +1,8 @@
+import FKEngine
 import FKMiddleware
 import Foundation
 
-/// The bytes of a file in order, as an asynchronous sequence of chunks of at most 256 KiB, while the file arrives.
+/// The bytes of a file in order, as an asynchronous sequence of chunks of 1 byte to 256 KiB, while the file arrives.
 ///
 /// ```swift
 /// for try await chunk in task.bytes() { handle.write(chunk) }
@@ -14,11 +15,6 @@ import Foundation
 /// begun cannot be continued; `.checksumMismatch` for the wrong digest of a stream, after its last byte; `.cancelled` if the task or the Swift task
 /// is cancelled, and if the downloader closes. Bytes that were given before an error are a true prefix.
 public struct DownloadedBytes: AsyncSequence, Sendable {
-    /// A chunk, never empty.
-    public typealias Element = Data
-    /// The error of the sequence.
-    public typealias Failure = DownloadError
-
     private let open: @Sendable () async throws(DownloadError) -> any ByteSource
     private let start: Int64
     private let end: Int64?

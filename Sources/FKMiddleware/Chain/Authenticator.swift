@@ -15,7 +15,7 @@ import Foundation
 ///
 /// A credential belongs to a server. With a scope that names a host, `authenticate` runs for the requests to that host; with any
 /// other scope, for the requests to the origin of the task's own URL, and not for those to its mirrors, to addresses that a list or a
-/// server named, and to a new address of `Control.relink`.
+/// server named, and to a new address of `DownloadTask.relink(to:)`.
 ///
 /// `refresh` runs once for any number of tasks whose requests were refused, and never twice at the same time. While it runs, the
 /// tasks of the scope send nothing: those that were refused wait for it, and so do those whose turn comes meanwhile. They hold no

@@ -55,7 +55,7 @@ public enum RetryDecision: Sendable, Hashable {
     case useRules
     /// Another attempt after that time, at most `RetryPolicy.maxRetryAfter`; immediately if it is zero or less.
     case retry(after: Duration)
-    /// Another attempt at once, with this address in place of the task's URL, as `Control.relink` does.
+    /// Another attempt at once, with this address in place of the task's URL, as `DownloadTask.relink(to:)` does.
     case relinked(URL)
     /// A credential was renewed: another attempt at once, which does not count. If the attempt before has failed with the
     /// same status and no byte has arrived since, it counts.

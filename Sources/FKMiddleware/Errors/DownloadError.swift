@@ -6,7 +6,7 @@ import Foundation
 ///
 /// ```swift
 /// do {
-///     try await Builder("ftp://example.com/a").prepare(in: downloader)
+///     try await downloader.add("ftp://example.com/a")
 /// } catch where error.code == .unsupportedScheme {
 ///     …
 /// }

@@ -74,7 +74,7 @@ struct CatOptions: Sendable {
         run = try RunOptions(arguments, context)
         hasChecksum = arguments.has("checksum")
         keep = arguments.has("keep")
-        window = max(ByteRing.minWindow, try arguments.size("window", "--window") ?? DownloadedBytes.defaultWindow)
+        window = max(ByteRing.minWindow, try arguments.size("window", "--window") ?? 64 << 20)
         range = try Self.range(arguments)
         if range != nil, keep {
             throw arguments.error("--keep keeps whole files, and --range is a part: give one of them.")

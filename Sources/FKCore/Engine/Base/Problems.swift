@@ -5,7 +5,7 @@ extension DownloadError {
     fileprivate static func unknown(_ url: String) -> DownloadError {
         let shown = URLMasking.mask(url)
         return DownloadError(
-            .notFound, "There is no task for \(shown). Load or create it first with `Builder.prepare(in:)`.", url: shown
+            .notFound, "There is no task for \(shown). Add it first with `Downloader.add`.", url: shown
         )
     }
 }

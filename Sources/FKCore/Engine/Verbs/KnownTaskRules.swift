@@ -1,6 +1,6 @@
 import FKMiddleware
 
-/// Decides what happens to an existing task that is requested again, by `Builder.prepare`, `download`, `fk get` or `fk barrel
+/// Decides what happens to an existing task that is requested again, by `Downloader.add`, `download`, `fk get` or `fk barrel
 /// add`.
 ///
 /// `TaskDescription.joined` decides what is stored: a command replaces the orders, a call of the library those that it names, and
@@ -26,7 +26,7 @@ import FKMiddleware
 /// | any but complete | | another digest than the stored one | refused, unless it is of the task's list |
 /// | any | | another name, if the name is not part of its identity | refused |
 ///
-/// With `TaskWords.keepsState`, as `Builder.prepare` asks unless it queues, nothing is queued or fetched: the options are stored,
+/// With `TaskWords.keepsState`, as `Downloader.add` asks with `queued: false`, nothing is queued or fetched: the options are stored,
 /// and the state stays. Waiting and running tasks take the options as above.
 package enum KnownTaskRules {
     /// The finished file of a complete task.

@@ -1,4 +1,5 @@
 import FKCore
+import FKEngine
 import FKMiddleware
 import Foundation
 

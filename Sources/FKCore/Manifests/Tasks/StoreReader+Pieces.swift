@@ -1,4 +1,5 @@
 import FKCore
+import FKEngine
 
 extension StoreReader {
     /// The digests as lists in JSON have them: an array of one object; nil without any.

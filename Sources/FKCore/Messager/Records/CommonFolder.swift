@@ -1,3 +1,4 @@
+import FKEngine
 import FKMiddleware
 
 /// The folder that the names of a list are relative to: the preferred one, unless a file is elsewhere. Then it is the deepest

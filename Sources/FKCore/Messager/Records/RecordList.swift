@@ -1,3 +1,4 @@
+import FKEngine
 import FKMiddleware
 
 /// The records of many tasks in one order. They are read from the disk a portion at a time, as often as they are asked for,

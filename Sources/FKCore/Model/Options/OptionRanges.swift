@@ -50,7 +50,7 @@ extension ConnectionLimit {
 }
 
 extension TaskOptions {
-    /// Checks every option. `Builder.prepare` calls it before it creates anything.
+    /// Checks every option. Adding a task calls it before anything is created.
     ///
     /// - Throws: `.invalidArgument` with the first option outside its range, its value and the range, or with the
     ///   first header field that cannot be sent. The message never contains the value of a header field.

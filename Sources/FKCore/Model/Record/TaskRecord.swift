@@ -56,7 +56,7 @@ package struct TaskRecord: Sendable, Hashable {
     package var progress: ProgressMark? { own.progress }
     /// True if the stored bytes were joined only because a digest of the task vouched for them (`FileVersion.needsDigest`).
     package var needsDigest: Bool? { own.needsDigest }
-    /// The address that requests use in place of the task's URL, which stays its identity (`Control.relink`); nil
+    /// The address that requests use in place of the task's URL, which stays its identity (`DownloadTask.relink`); nil
     /// without one.
     package var link: String? { own.link }
     /// Mirrors that a server has offered for a file with a digest. They follow the task's own in the plan.

@@ -110,7 +110,7 @@ extension Downloader {
     /// let listing = try await downloader.listing(of: "https://host/pub/", include: ["*.iso"])
     /// for try await page in listing.pages {
     ///     for file in page.files {
-    ///         try await Builder(Manifest.Entry(file), in: folder).prepare(in: downloader)
+    ///         try await downloader.add(Builder(Manifest.Entry(file), in: folder))
     ///     }
     /// }
     /// ```

@@ -1,3 +1,4 @@
+import FKCore
 import FKMiddleware
 import Foundation
 

@@ -1,3 +1,5 @@
+import FKCore
+import FKEngine
 import FKMiddleware
 import Foundation
 
@@ -35,6 +37,36 @@ extension Messager {
             }
             if isNews, let end = info.end { completion?(end) }
         }
+    }
+
+    /// Adds the task of a builder, or toggles the known one as `Control.toggle`, and registers callbacks: the one call of
+    /// TTDownloadManager, for a button that starts, pauses and resumes. A complete task whose file is there does not change;
+    /// its callbacks report `.complete` and the file at once. If the file is gone, it is fetched again.
+    ///
+    /// - Parameters:
+    ///   - builder: describes the file. A known task keeps its options, whatever the builder says.
+    ///   - queue: same as the other parameters: as for `addCallbacks`.
+    /// - Returns: the registration of the callbacks. Releasing it ends them, so assigning that of the next call to the same variable
+    ///   replaces them.
+    /// - Throws: the errors of `Builder.prepare(in:)` and of `Control.toggle`.
+    public func toggle(
+        orAdd builder: Builder, on queue: DispatchQueue? = nil,
+        stateChanged: (@Sendable (DownloadState) -> Void)? = nil,
+        progress: (@Sendable (_ received: Int64, _ expected: Int64?, _ fraction: Double?) -> Void)? = nil,
+        completion: (@Sendable (Result<URL, DownloadError>) -> Void)? = nil
+    ) async throws(DownloadError) -> Registration {
+        let id = engine.workPath.places.id(of: builder.description)
+        let known = await info(.id(id))
+        let isGone = known?.state == .complete && known?.path.map { access($0, F_OK) != 0 } ?? true
+        if known == nil || isGone {
+            let added = try await engine.perform(.add(tasks: [builder.description], barrel: nil, run: true))
+            if let error = added[0].error { throw error }
+        } else if known?.state != .complete {
+            _ = try await engine.perform(.toggle(.id(id)))
+        }
+        // Behind the verb, so that an earlier failure is not reported again.
+        return try await addCallbacks(
+            .id(id), on: queue, stateChanged: stateChanged, progress: progress, completion: completion)
     }
 }
 
