@@ -107,8 +107,8 @@ import Testing
         }
         let dry = try await sandbox.done("barrel", "sync", "pub", "--dry-run")
         #expect(
-            dry.output.contains("changed 1 a\n") && dry.output.contains("new - s/n\n")
-                && dry.output.hasSuffix("1 new, 1 changed (1 B), 5 same (5 B), 0 gone\n"), "\(dry.output)")
+            dry.output.contains("changed - a\n") && dry.output.contains("new - s/n\n")
+                && dry.output.hasSuffix("1 new, 1 changed, 5 same (5 B), 0 gone\n"), "\(dry.output)")
         count = folder.server.requests.count
         let changed = try await sandbox.done("barrel", "sync", "pub", "--print", "none")
         #expect(changed.output == "new s/n\nchanged a\n")
