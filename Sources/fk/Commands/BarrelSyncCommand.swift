@@ -80,7 +80,7 @@ struct BarrelSyncCommand: Command {
         if try await perform(plan, comparison) != ExitStatus.done { isInStep = false }
         if try await delete(comparison) != ExitStatus.done { isInStep = false }
         if !global.json, !global.quiet {
-            context.errors.writeLine(
+            context.say(
                 "\(name): \(comparison.number(.new)) new, \(plan.changed.count) changed, "
                     + "\(comparison.number(.same) + comparison.number(.changed) - plan.changed.count) same, "
                     + "\(comparison.number(.gone)) gone")
