@@ -169,23 +169,25 @@ private enum ToolProgram {
     }
 }
 
-/// Turns SIGINT, SIGTERM and SIGHUP into calls. The second signal ends the process at once.
+/// Turns SIGINT, SIGTERM and SIGHUP into calls. The second signal ends the process at once. What comes within 100 ms counts as the
+/// first one: `timeout` signals the process and then its group.
 /// `@unchecked` because sources are not Sendable; nothing uses them after `init`.
 final class SignalWatch: @unchecked Sendable {
     private let sources: [any DispatchSourceSignal]
 
     init(onSignal: @escaping @Sendable (Int32) -> Void) {
-        let count = Locked(0)
+        let first = Locked<ContinuousClock.Instant?>(nil)
         sources = [SIGINT, SIGTERM, SIGHUP].map { number in
             signal(number, SIG_IGN)
             let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
             source.setEventHandler {
-                let isSecond = count.withLock { count in
-                    count += 1
-                    return count > 1
+                let now = ContinuousClock.now
+                let before = first.withLock { first in
+                    defer { first = first ?? now }
+                    return first
                 }
-                if isSecond { _exit(128 + number) }
-                onSignal(number)
+                guard let before else { return onSignal(number) }
+                if now - before >= .milliseconds(200) { _exit(128 + number) }
             }
             source.resume()
             return source

@@ -80,10 +80,12 @@ public struct Checksum: Codable, Sendable, Hashable, CustomStringConvertible {
     /// - Throws: `.invalidArgument` when `hex` does not have the form of a digest of `algorithm`.
     public init(_ algorithm: Algorithm, hex: String) throws(DownloadError) {
         guard let digits = Self.digits(hex, algorithm.byteCount * 2) else {
+            let count = algorithm.byteCount * 2
+            let given =
+                hex.utf8.count == count
+                ? "another character was given" : hex.count == 1 ? "1 was given" : "\(hex.count) were given"
             throw DownloadError(
-                .invalidArgument,
-                "A \(algorithm.rawValue) digest has \(algorithm.byteCount * 2) hexadecimal digits; \(hex.count) characters were given."
-            )
+                .invalidArgument, "A \(algorithm.rawValue) digest has \(count) hexadecimal digits; \(given).")
         }
         self.algorithm = algorithm
         self.hex = digits

@@ -74,6 +74,8 @@ struct VerbAnswers {
     private var array: JSONArrayOutput
     /// The first results that are shown.
     private var shown: [VerbResult] = []
+    /// The first tasks, also those that did not change.
+    private(set) var first: [TaskID] = []
     private var shownCount = 0
     private var changed = 0
     private var count = 0
@@ -99,6 +101,7 @@ struct VerbAnswers {
         }
         count += results.count
         changed += results.count(where: \.applied)
+        first += results.prefix(Self.maxLines - first.count).map(\.id)
         if answers.global.json {
             array.write(results) { $0.document.bytes }
         }

@@ -49,6 +49,10 @@ struct BarrelCheckCommand: Command {
         switch check {
         case .missing: return try missing()
         case .refresh(let options):
+            let word = ShellWord.quoted(name)
+            try global.refuseDivided(name) {
+                "Refresh each in its work path: fk barrel refresh \(word) --work-path \($0)"
+            }
             return try await refresh(global.openReader().taskIDs(matching: .barrel(name)), options)
         }
     }

@@ -290,7 +290,7 @@ struct BarrelQueryCommand: Command {
             context.output.writeLine(
                 "signer \(SignatureKey.shown(signer)), as a lock claims: no signature was verified")
         }
-        context.output.writeLine(
+        context.print(
             Escaping.visible(
                 "\(view.name): \(view.complete) of \(count) complete\(failed)\(gone), " + view.amount(atLeast)))
         return status

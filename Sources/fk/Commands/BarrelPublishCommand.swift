@@ -43,6 +43,11 @@ struct BarrelPublishCommand: Command {
 
     func run() async throws -> Int32 {
         let workPath = try global.openReader().workPath
+        let word = ShellWord.quoted(name)
+        try global.refuseDivided(name) { _ in
+            "To publish its files, take them into another work path: \(global.suggested("fk barrel export \(word) --format lock")) > LOCK, "
+                + "then fk get -b \(word) -i LOCK --skip -d DIR --work-path OTHER, with the folder of the files, and publish there."
+        }
         let result: PublishedFiles
         do {
             result = try SetPublisher(name, in: workPath, durability: durability).publish(to: folder)

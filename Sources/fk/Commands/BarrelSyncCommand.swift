@@ -45,6 +45,9 @@ struct BarrelSyncCommand: Command {
         guard var barrel = try BarrelOptions.known(name, global) else {
             throw DownloadError(.notFound, "There is no barrel \(name).")
         }
+        try global.refuseDivided(name) { _ in
+            "fk barrel sync follows barrels that are not divided: import the source into a new one."
+        }
         if options.deletes, !options.isConfirmed, !options.isDryRun, !Confirmation.isPossible {
             throw CommandFailure(
                 "--delete without a terminal needs --yes. Nothing was done.", status: ExitStatus.usage)
@@ -80,7 +83,7 @@ struct BarrelSyncCommand: Command {
         if try await perform(plan, comparison) != ExitStatus.done { isInStep = false }
         if try await delete(comparison) != ExitStatus.done { isInStep = false }
         if !global.json, !global.quiet {
-            context.errors.writeLine(
+            context.say(
                 "\(name): \(comparison.number(.new)) new, \(plan.changed.count) changed, "
                     + "\(comparison.number(.same) + comparison.number(.changed) - plan.changed.count) same, "
                     + "\(comparison.number(.gone)) gone")

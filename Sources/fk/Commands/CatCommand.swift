@@ -126,10 +126,14 @@ struct CatCommand: Command {
     }
 
     private func source(of task: TaskDescription, _ reader: StoreReader?) throws -> Source {
-        let known = try? reader?.records(url: task.url).first { isThere($0) && isSame($0, task) }
+        // Another folder or name is another file.
+        let id = options.keep ? global.place.places.id(of: task) : nil
+        let known = try? reader?.records(url: task.url).first {
+            (id == nil || $0.id == id) && isThere($0) && isSame($0, task)
+        }
         if let known { return .there(known.id, url: known.task.url) }
-        guard options.keep else { return .stream(task) }
-        return .resumed(task, global.place.places.id(of: task), url: task.url)
+        guard let id else { return .stream(task) }
+        return .resumed(task, id, url: task.url)
     }
 
     /// True for a task whose bytes are there, or arrive by another process.

@@ -65,7 +65,7 @@ struct ConfigCommand: Command {
         for option in SavedOption.all {
             let value = settings[option.name].map(option.shown)
             let note = value == nil ? "(default)" : "(default: \(option.usual))"
-            context.output.writeLine("\(option.name) = \(Escaping.visible(value ?? option.usual)) \(note)")
+            context.print("\(option.name) = \(Escaping.visible(value ?? option.usual)) \(note)")
         }
         for (name, folder) in settings.bases.sorted(by: { $0.key < $1.key }) {
             context.output.writeLine("\(Settings.basePrefix)\(name) = \(Escaping.visible(folder))")

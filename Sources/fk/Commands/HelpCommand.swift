@@ -24,16 +24,26 @@ struct HelpCommand: Command {
     }
 
     func run() async throws -> Int32 {
-        let usesColor = context.outputTerminal(global.color).usesColor
-        context.output.write(HelpText(usesColor: usesColor).text(topic))
+        let terminal = context.outputTerminal(global.color)
+        var text = HelpText(usesColor: terminal.usesColor)
+        if terminal.isTerminal { text.width = min(text.width, max(HelpText.leastWidth, terminal.size.columns - 1)) }
+        context.output.write(text.text(topic))
         return ExitStatus.done
     }
 }
 
-/// The text of the help, at most 79 columns wide.
+/// The text of the help, at most 79 columns wide. Commands of examples and long names of options are not divided.
 struct HelpText: Sendable {
-    static let width = 79
+    static let leastWidth = 30
+    /// The columns that the meaning of a term has at least.
+    private static let leastMeaning = 24
     var usesColor: Bool
+    var width = 79
+
+    init(usesColor: Bool, width: Int = 79) {
+        self.usesColor = usesColor
+        self.width = width
+    }
 
     func text(_ topic: [String]) -> String {
         let lines =
@@ -48,7 +58,10 @@ struct HelpText: Sendable {
     }
 
     private func overview() -> [String] {
-        var lines = ["fk \(Version.text) - downloads that resume after interruptions", ""]
+        var lines =
+            Columns.wrap("fk \(Version.text) - downloads that resume after interruptions", to: width, indent: "  ") + [
+                ""
+            ]
         lines += [heading("Usage"), "  fk <command> [options] [arguments]", ""]
         for (title, specs) in CommandTable.sections {
             lines.append(heading(title))
@@ -58,7 +71,7 @@ struct HelpText: Sendable {
         lines += options(CommandTable.globalOptions, title: "Options of every command")
         lines.append(heading("Exit status"))
         lines += list(ExitStatus.meanings)
-        return lines + [""] + Columns.wrap("Run 'fk help <command>' for the details of a command.", to: Self.width)
+        return lines + [""] + Columns.wrap("Run 'fk help <command>' for the details of a command.", to: width)
     }
 
     private func group(_ topic: [String]) -> [String] {
@@ -66,15 +79,15 @@ struct HelpText: Sendable {
         let name = topic.joined(separator: " ")
         return [heading("Usage"), "  fk \(name) <command> [options] [arguments]", "", heading("Commands")]
             + list(specs.map { ($0.name, $0.summary) }) + [""]
-            + Columns.wrap("Run 'fk help \(name) <command>' for the details of a command.", to: Self.width)
+            + Columns.wrap("Run 'fk help \(name) <command>' for the details of a command.", to: width)
     }
 
     private func command(_ spec: CommandSpec) -> [String] {
-        var lines = ["fk \(spec.name) - \(spec.summary)", "", heading("Usage")]
-        lines += Columns.wrap(spec.usage, to: Self.width - 2, indent: "    ").map { "  \($0)" }
+        var lines = Columns.wrap("fk \(spec.name) - \(spec.summary)", to: width, indent: "  ") + ["", heading("Usage")]
+        lines += Columns.wrap(spec.usage, to: width - 2, indent: "    ").map { "  \($0)" }
         lines.append("")
-        if let aliases = spec.aliasText { lines += [aliases, ""] }
-        for paragraph in spec.discussion { lines += Columns.wrap(paragraph, to: Self.width) + [""] }
+        if let aliases = spec.aliasText { lines += Columns.wrap(aliases, to: width, indent: "  ") + [""] }
+        for paragraph in spec.discussion { lines += Columns.wrap(paragraph, to: width) + [""] }
         if !spec.operands.isEmpty {
             lines.append(heading("Arguments"))
             lines += list(spec.operands.map { ("<\($0.name)>", $0.help) }) + [""]
@@ -84,7 +97,7 @@ struct HelpText: Sendable {
             lines.append(heading("Examples"))
             for example in spec.examples {
                 lines.append("  \(example.line)")
-                lines += Columns.wrap(example.meaning, to: Self.width - 6).map { "      \(dim($0))" }
+                lines += Columns.wrap(example.meaning, to: width - 6).map { "      \(dim($0))" }
             }
             lines.append("")
         }
@@ -100,10 +113,11 @@ struct HelpText: Sendable {
     /// Terms on the left, their meaning on the right. The meaning of a long term starts on the next line.
     private func list(_ entries: [(String, String)]) -> [String] {
         let longest = entries.map { Columns.width(of: $0.0) }.max() ?? 0
-        let column = min(longest, 26)
+        // On a narrow terminal more terms have a line of their own, so that meanings have room.
+        let column = min(longest, 26, width - 4 - Self.leastMeaning)
         var lines: [String] = []
         for (term, meaning) in entries {
-            let wrapped = Columns.wrap(meaning, to: Self.width - column - 4)
+            let wrapped = Columns.wrap(meaning, to: width - column - 4)
             var rest = wrapped[...]
             if Columns.width(of: term) <= column {
                 let blanks = String(repeating: " ", count: column - Columns.width(of: term))
@@ -116,7 +130,9 @@ struct HelpText: Sendable {
         return lines
     }
 
-    private func heading(_ text: String) -> String { Style.bold("\(text):", usesColor) }
+    private func heading(_ text: String) -> String {
+        Columns.wrap("\(text):", to: width).map { Style.bold($0, usesColor) }.joined(separator: "\n")
+    }
     private func styled(_ text: String) -> String { Style.cyan(text, usesColor) }
     private func dim(_ text: String) -> String { Style.dim(text, usesColor) }
 }

@@ -26,7 +26,7 @@ struct VerbCommand: Command {
             // One request, because another process takes its time for each.
             let (reply, problems) = try await client.perform(.chosen(ids.map { VerbChoice(id: $0, verb: verb) }))
             answers.withLock { $0.take(reply, problems) }
-            return answers.withLock { $0.end() }
+            return end(answers.withLock(\.self))
         }
         if selectors.isEmpty, case .run(let name, _) = targets {
             context.errors.writeLine(
@@ -39,7 +39,21 @@ struct VerbCommand: Command {
             }
             if answers.withLock({ $0.failure != nil }) { break }
         }
-        return answers.withLock { $0.end() }
+        return end(answers.withLock(\.self))
+    }
+
+    /// Writes the end of the answers, and names the work path of a shard that has taken one of the tasks: the queries show the tasks of
+    /// shards, and the verb has not changed them.
+    private func end(_ answers: VerbAnswers) -> Int32 {
+        let status = answers.end()
+        if let query = try? global.openQuery(),
+            let home = answers.first.lazy.map({ query.home(of: $0) }).first(where: { $0.root != query.workPath.root })
+        {
+            context.warn(
+                "Shards have taken some of these tasks, and nothing changed there. Verbs act on one work path: add --work-path "
+                    + "\(ShellWord.quoted(home.root)).")
+        }
+        return status
     }
 
     /// Applies the verb, and runs the tasks that it can queue to their end.

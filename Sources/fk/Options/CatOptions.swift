@@ -43,7 +43,7 @@ struct CatOptions: Sendable {
                     "only the bytes from A to B, both counted from 0 and included; A- goes to the end of the file"),
                 .value(
                     "window", nil, "SIZE",
-                    "bytes that are fetched ahead of the reader and kept on the disk meanwhile (default: 64M; at least 1M)"
+                    "bytes that are fetched ahead of the reader and kept on the disk meanwhile (default: 64M; less than 1M counts as 1M)"
                 ),
                 .flag(
                     "keep", nil,

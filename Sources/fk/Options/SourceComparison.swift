@@ -155,6 +155,7 @@ struct SourceComparison {
             let known = SourceVersion(in: record.task.attributes)
             if isOtherFact || listed != nil && known != nil && listed != known {
                 file.result = .changed
+                file.size = size
                 file.task = task
             } else if listed == nil || known == nil {
                 file.isUncertain = true
@@ -195,7 +196,7 @@ struct SourceComparison {
 
     /// Prints the line of sums of `--dry-run`.
     func printSums() {
-        if !context.global.json { context.output.writeLine(summary) }
+        if !context.global.json { context.print(summary) }
     }
 
     /// Prints the line of `--dry-run`: `new|changed|same|gone SIZE NAME`. A size is in bytes, and `-` if it is unknown.

@@ -92,10 +92,25 @@ enum TaskReference: Sendable, Hashable {
     /// - Throws: `CommandFailure` with a list for a name that several tasks have; the errors of `records`.
     func selectors(in global: GlobalOptions, all: Bool = false) throws -> [TaskSelector] {
         if case .url(let text) = self { return [.url(try URLNormalizer.normalize(text))] }
-        let records = try records(global.openReader())
+        let records = try recordsHere(global)
         if case .glob = self { return records.map { .id($0.id) } }
         guard records.count == 1 || all else { throw Self.several(records, advice: ", --all for all of them,") }
         return records.map { .id($0.id) }
+    }
+
+    /// The records in the work path alone.
+    ///
+    /// - Throws: the errors of `records`; `.notFound` names the work path of a shard that has the task.
+    private func recordsHere(_ global: GlobalOptions) throws -> [TaskRecord] {
+        do {
+            return try records(global.openReader())
+        } catch let error as DownloadError where error.code == .notFound {
+            guard let query = try? global.openQuery(), let record = try? records(query).first else { throw error }
+            throw DownloadError(
+                .notFound,
+                "\(record.id.short) is in a shard, and verbs act on one work path: add "
+                    + "--work-path \(ShellWord.quoted(query.home(of: record.id).root)).")
+        }
     }
 
     /// The only task.

@@ -129,10 +129,18 @@ struct FinishedLine: Sendable, Hashable {
         self.seconds = seconds
     }
 
-    /// The line, cut to `columns` unless that is nil. The reason of a failure is never cut: it gets a line of its own.
+    /// The line, cut to `columns` unless that is nil. The reason of a failure is never cut: it gets a line of its own. Where there is no
+    /// room for the name and the speed, there is no speed.
     func text(columns: Int?, usesColor: Bool, usesUnicode: Bool) -> String {
+        let text = text(columns: columns, usesColor: usesColor, usesUnicode: usesUnicode, hasRate: true)
+        guard let columns, outcome == .complete, note == nil, !text.contains(parts(usesUnicode: usesUnicode).rest)
+        else { return text }
+        return self.text(columns: columns, usesColor: usesColor, usesUnicode: usesUnicode, hasRate: false)
+    }
+
+    private func text(columns: Int?, usesColor: Bool, usesUnicode: Bool, hasRate: Bool) -> String {
         let name = Escaping.visible(self.name) + (label.map { " (\(Escaping.visible($0)))" } ?? "")
-        let (sign, style, rest) = parts(usesUnicode: usesUnicode)
+        let (sign, style, rest) = parts(usesUnicode: usesUnicode, hasRate: hasRate)
         let mark = usesUnicode ? "…" : "~"
         guard let columns else { return "\(style(sign, usesColor)) \(name)  \(rest)" }
         if case .failed = outcome, Columns.width(of: "\(sign) \(name)  \(rest)") > columns {
@@ -149,14 +157,14 @@ struct FinishedLine: Sendable, Hashable {
         return "\(style(sign, usesColor)) \(shownName)  \(shownRest)"
     }
 
-    private func parts(usesUnicode: Bool) -> (sign: String, style: Style, rest: String) {
+    private func parts(usesUnicode: Bool, hasRate: Bool = true) -> (sign: String, style: Style, rest: String) {
         let size = Formatting.bytes(bytes)
         switch outcome {
         case .complete:
             var rest = size
             if let seconds {
                 rest += " in \(Formatting.duration(seconds, precise: true))"
-                if seconds > 0.001 { rest += ", \(Formatting.rate(Double(fetched) / seconds))" }
+                if seconds > 0.001, hasRate { rest += ", \(Formatting.rate(Double(fetched) / seconds))" }
             }
             if let note { rest += "; \(note)" }
             return (usesUnicode ? "✓" : "ok", .green, rest)

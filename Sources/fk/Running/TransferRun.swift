@@ -70,8 +70,9 @@ struct TransferRun: Sendable {
             if !global.json {
                 let pid = await session.isEngine ? nil : EngineLock.holder(global.place)?.pid
                 let isHandedOver = await session.hasHandedOver
-                context.errors.writeLine(
-                    stopped(tracker, owner: pid, isHandedOver: isHandedOver, run: presenter.run))
+                let text = stopped(tracker, owner: pid, isHandedOver: isHandedOver, run: presenter.run)
+                // A command with options is copied as a whole.
+                if text.contains(" --") { context.errors.writeLine(text) } else { context.say(text) }
             }
             return SignalTrap.exitStatus(number)
         }

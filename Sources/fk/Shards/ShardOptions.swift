@@ -104,3 +104,18 @@ extension RunOptions {
         return options
     }
 }
+
+extension GlobalOptions {
+    /// Refuses a divided barrel, whose files the records of its shards have: those of the work path itself know nothing of them.
+    ///
+    /// - Parameters:
+    ///   - name: the barrel.
+    ///   - advice: what to do, with the path of the first shard's work path.
+    /// - Throws: `CommandFailure` if the barrel is divided; the errors of `ShardPlan.read`.
+    func refuseDivided(_ name: String, _ advice: (_ shard: String) -> String) throws {
+        guard let plan = try ShardPlan.read(name, in: place), let first = Shard(1, of: plan.count) else { return }
+        throw CommandFailure(
+            "The barrel \(Escaping.visible(name)) is divided into \(plan.count) shards. "
+                + advice(ShellWord.quoted(place.shard(first).root)), status: ExitStatus.usage)
+    }
+}

@@ -4,7 +4,8 @@ import Synchronization
 /// Turns SIGINT, SIGTERM and SIGHUP into a call on an ordinary thread, where everything is allowed.
 ///
 /// The signal handler only counts and writes one byte to a pipe, which the thread reads. The second signal ends the
-/// process at once inside the handler, because a user who presses Ctrl-C twice does not want to wait. A signal that
+/// process at once inside the handler, because a user who presses Ctrl-C twice does not want to wait. What comes within
+/// 100 ms counts as the first one: `timeout` signals the process and then its group, so each signal comes twice. A signal that
 /// the parent process ignored (`nohup`, a background job of a script) stays ignored. Child processes are not
 /// affected: unlike blocked signals, handlers do not survive `exec`.
 ///
@@ -29,7 +30,7 @@ final class SignalTrap: Sendable {
         guard pipe(&ends) == 0 else { return }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         // Both globals are initialised here, so that the handler is never the first to use them.
-        caughtSignals.store(0, ordering: .sequentiallyConsistent)
+        firstSignal.store(0, ordering: .sequentiallyConsistent)
         signalPipe.store(ends[1], ordering: .sequentiallyConsistent)
         farewellLength.store(farewell?.utf8CodeUnitCount ?? 0, ordering: .sequentiallyConsistent)
         farewellStart.store(
@@ -54,6 +55,13 @@ final class SignalTrap: Sendable {
     /// Seconds from SIGTERM to the end of the process.
     private static let patience = 2.5
 
+    /// True if a further signal is one of its own, and not the first one again.
+    ///
+    /// - Parameters:
+    ///   - first: when the first signal came, in nanoseconds.
+    ///   - now: when this one came.
+    static func isAnother(first: Int64, now: Int64) -> Bool { now - first >= 100_000_000 }
+
     /// Makes writing to a closed pipe or socket, and writing beyond the limit on file sizes, fail with an error
     /// instead of ending the process.
     static func ignoreWriteSignals() {
@@ -62,16 +70,23 @@ final class SignalTrap: Sendable {
     }
 }
 
-private let caughtSignals = Atomic<Int>(0)
+/// When the first signal came, in nanoseconds of the monotonic clock; 0 before it.
+private let firstSignal = Atomic<Int64>(0)
 private let signalPipe = Atomic<Int32>(-1)
 /// The text of the second signal, which is part of the program.
 private let farewellStart = Atomic<UInt>(0)
 private let farewellLength = Atomic<Int>(0)
 
-/// Runs in signal context: only atomics, `write`, `tcsetattr` and `_exit` are allowed.
+/// Runs in signal context: only atomics, `clock_gettime`, `write`, `tcsetattr` and `_exit` are allowed.
 private func signalCaught(_ number: Int32) {
     let savedError = errno
-    if caughtSignals.wrappingAdd(1, ordering: .relaxed).oldValue > 0 {
+    defer { errno = savedError }
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    let now = Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    let (isFirst, first) = firstSignal.compareExchange(expected: 0, desired: now, ordering: .relaxed)
+    guard isFirst else {
+        guard SignalTrap.isAnother(first: first, now: now) else { return }
         TerminalGuard.restore()
         if let text = UnsafeRawPointer(bitPattern: farewellStart.load(ordering: .relaxed)) {
             _ = write(2, text, farewellLength.load(ordering: .relaxed))
@@ -80,5 +95,4 @@ private func signalCaught(_ number: Int32) {
     }
     var byte = UInt8(truncatingIfNeeded: number)
     _ = write(signalPipe.load(ordering: .relaxed), &byte, 1)
-    errno = savedError
 }

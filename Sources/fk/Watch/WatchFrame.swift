@@ -113,7 +113,13 @@ struct WatchFrame {
         case .confirm(let verb, let ids, let name):
             let verb = verb == .forget ? "Forget" : "Cancel"
             let bytes = "\(ids.count == 1 ? "its" : "their") unfinished bytes"
-            return Style.yellow(fit("\(verb) \(name) and delete \(bytes)? y/n"), usesColor)
+            // The keys are seen on every terminal: the name gives way, then the words.
+            let name = Escaping.visible(name)
+            let least = min(12, Columns.width(of: name)) + 1
+            let ends = [" and delete \(bytes)? y/n", " and delete bytes? y/n", "? y/n"]
+            let end = ends.first { Columns.width(of: verb + $0) + least <= columns } ?? "? y/n"
+            let shown = Columns.fit(name, to: max(1, columns - Columns.width(of: verb + end) - 1), mark: mark)
+            return Style.yellow(Columns.clip("\(verb) \(shown)\(end)", to: columns, mark: mark), usesColor)
         case nil: break
         }
         if let message = model.message { return Style.yellow(fit(message), usesColor) }

@@ -42,6 +42,24 @@ import Testing
     }
 
     @Test(
+        "Help on a narrow terminal: no word is divided, and only commands and names of options are longer",
+        arguments: [30, 40, 60])
+    func narrowHelp(width: Int) {
+        for topic in CommandTable.all.map(\.path) + [[], ["barrel"], ["config"]] {
+            let wide = HelpText(usesColor: false).text(topic)
+            let narrow = HelpText(usesColor: false, width: width).text(topic)
+            #expect(wide.split { $0 == " " || $0 == "\n" } == narrow.split { $0 == " " || $0 == "\n" }, "\(topic)")
+            let long = narrow.split(separator: "\n").filter { Columns.width(of: $0) > width }
+            #expect(
+                long.allSatisfy { line in
+                    let words = line.split(separator: " ")
+                    return line.hasPrefix("  ") && (words.first?.hasPrefix("-") ?? false)
+                        || line.hasPrefix("  fk ") || words.count == 1
+                }, "\(topic): \(long)")
+        }
+    }
+
+    @Test(
         "On a terminal help has colour and stays within 80 columns; NO_COLOR and dumb terminals get none",
         .needsPseudoTerminal)
     func helpOnTerminal() async throws {
@@ -151,5 +169,13 @@ import Testing
         }
         #expect(number == SIGUSR2)
         signal(SIGUSR2, SIG_DFL)
+    }
+
+    @Test(
+        "timeout signals the process and its group: the same signal at once is no second one",
+        arguments: [(0, false), (1_000, false), (199_999_999, false), (200_000_000, true), (5_000_000_000, true)]
+            as [(Int64, Bool)])
+    func another(after: Int64, isAnother: Bool) {
+        #expect(SignalTrap.isAnother(first: 7, now: 7 + after) == isAnother)
     }
 }

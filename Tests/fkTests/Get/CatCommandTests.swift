@@ -71,6 +71,16 @@ struct CatCommandTests {
         #expect(try await sandbox.fk("cat", "nothing").status == 4)
     }
 
+    @Test("--keep keeps the file in the folder of -d, also if another folder has it")
+    func keptTwice() async throws {
+        try await sandbox.done("get", server.url("/a"))
+        #expect(try await sandbox.done("cat", "--keep", "-d", "other", server.url("/a")).output == text)
+        #expect(try sandbox.bytes("other/a") == content)
+        let count = server.requests.count
+        #expect(try await sandbox.done("cat", "--keep", "-d", "other", server.url("/a")).output == text)
+        #expect(server.requests.count == count)
+    }
+
     @Test("a task that another process fetches is followed")
     func followed() async throws {
         let gate = Gate()

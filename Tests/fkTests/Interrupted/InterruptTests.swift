@@ -1,3 +1,4 @@
+import FKMiddleware
 import TestSupport
 import Testing
 
@@ -103,7 +104,8 @@ import Testing
         #expect(await running.end().status == 143)
     }
 
-    @Test("SIGTERM ends fk get whose output nobody reads") func deafReader() async throws {
+    @Test("SIGTERM, and Ctrl-C again and again, end fk get whose output nobody reads", arguments: [SIGTERM, SIGINT])
+    func deafReader(number: Int32) async throws {
         var ends: [Int32] = [-1, -1]
         try #require(pipe(&ends) == 0)
         defer { for end in ends { close(end) } }
@@ -117,8 +119,35 @@ import Testing
             environment: FKProgram.environment(["FK_WORK_PATH": sandbox.workPath]), folder: sandbox.files,
             output: .descriptor(ends[1]), errors: .null)
         await server.waitForRequests(1)
-        kill(child.pid, SIGTERM)
-        #expect(try await offPool { child.end() } == 143)
+        kill(child.pid, number)
+        let hasEnded = Locked(false)
+        let typing = Task {
+            while number == SIGINT, !hasEnded.withLock(\.self) {
+                kill(child.pid, number)
+                await Task.yield()
+            }
+        }
+        let status = try await offPool {
+            var info = siginfo_t()
+            // The process number stays that of the child until `end`.
+            _ = waitid(P_PID, id_t(child.pid), &info, WEXITED | WNOWAIT)
+            hasEnded.withLock { $0 = true }
+            return 0
+        }
+        #expect(status == 0)
+        await typing.value
+        #expect(try await offPool { child.end() } == 128 + number)
+    }
+
+    @Test("Signals that come together, as timeout sends them, are one: the state is saved") func together() async throws
+    {
+        let (url, running) = try await begun()
+        // The system joins those that come before the first is handled.
+        for _ in 0..<200 { running.signal(SIGTERM) }
+        let stopped = await running.end()
+        gate.open()
+        #expect(stopped.status == 143 && stopped.errors.contains("fk run"), "\(stopped)")
+        #expect(try sandbox.reader.records(url: url).first?.state == .idle)
     }
 
     @Test("A second Ctrl-C ends it at once, and the bytes are there all the same") func twice() async throws {

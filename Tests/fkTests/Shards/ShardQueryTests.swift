@@ -15,9 +15,9 @@ import Testing
 
     private func body(_ index: Int) -> [UInt8] { Bytes.pattern(count: 1_000 + index, seed: UInt64(index)) }
 
-    private func shard(of name: String) -> Int {
+    private func shard(of name: String, in folder: String = "got") -> Int {
         var task = TaskDescription(url: server.url("/\(name)"))
-        task.directory = "\(sandbox.files)/got"
+        task.directory = "\(sandbox.files)/\(folder)"
         return Shard(of: task.id, count: 3).index
     }
 
@@ -55,6 +55,53 @@ import Testing
         #expect(text.components(separatedBy: "fk_tasks{state=\"complete\"}").count == 2, "one sample of each series")
     }
 
+    @Test("A verb over the work path names the work path of the shard, which it does not change") func verbs()
+        async throws
+    {
+        try await sandbox.done("barrel", "create", "set", "-i", "list", "-d", "got")
+        let own = shard(of: "0")
+        _ = try await sandbox.fk("barrel", "run", "set", "--shard", "\(own)/3")
+        let path = "\(sandbox.workPath)/shards/\(own)-of-3"
+        for words in [
+            ["suspend", "0"], ["suspend", server.url("/0")], ["barrel", "cancel", "set"], ["retry", "--all"],
+        ] {
+            let result = try await sandbox.done(words)
+            #expect(result.errors.contains("add --work-path \(path)"), "\(words): \(result)")
+        }
+        let other = try #require((0..<count).first { shard(of: "\($0)") != own })
+        #expect(try await sandbox.done("suspend", "\(other)").errors == "")
+        // `fk get --shard` leaves nothing in the work path itself.
+        let work = ["--work-path", "\(sandbox.files)/work2"]
+        _ = try await sandbox.fk(
+            ["get", "-q", "--shard", "\(shard(of: "0", in: "got2"))/3", "-i", "list", "-d", "got2"] + work)
+        #expect(try await sandbox.fk(["list"] + work).output.contains("complete"))
+        let missing = try await sandbox.fk(["suspend", "0"] + work)
+        #expect(
+            missing.status == 4 && missing.errors.contains("--work-path \(sandbox.files)/work2/shards/"), "\(missing)")
+    }
+
+    @Test("Commands that need the files' records refuse a divided barrel; from its lock it is published elsewhere")
+    func refused() async throws {
+        try sandbox.put((0..<count).map { server.url("/\($0)") }.joined(separator: "\n"), "whole")
+        try await sandbox.done("barrel", "create", "set", "-i", "whole", "-d", "got")
+        for shard in 1...3 { try await sandbox.done("barrel", "run", "set", "-q", "--shard", "\(shard)/3") }
+        let asked = server.requests.count
+        for words in [["refresh", "set"], ["publish", "set", "shown"]] {
+            let result = try await sandbox.fk(["barrel"] + words)
+            #expect(result.status == 2 && result.errors.contains("is divided into 3 shards"), "\(words): \(result)")
+        }
+        #expect(server.requests.count == asked)
+        let shard = ["--work-path", "\(sandbox.workPath)/shards/1-of-3"]
+        #expect(try await sandbox.done(["barrel", "refresh", "set"] + shard).output.contains("unchanged"))
+        try sandbox.put(try await sandbox.done("barrel", "export", "set", "--format", "lock").output, "set.lock")
+        let other = ["--work-path", "\(sandbox.files)/other"]
+        let before = server.requests.count
+        try await sandbox.done(["get", "-q", "-b", "set", "-i", "set.lock", "--skip", "-d", "got"] + other)
+        try await sandbox.done(["barrel", "publish", "set", "shown"] + other)
+        #expect(server.requests.count == before, "the digests of the lock prove the files")
+        for index in 0..<count { #expect(try sandbox.bytes("shown/\(index)") == body(index)) }
+    }
+
     @Test("missing names each file with its shard, and the array to submit again") func missing() async throws {
         try await sandbox.done("barrel", "create", "set", "-i", "list", "-d", "got")
         let numbers = ["SLURM_ARRAY_TASK_MIN": "10", "SLURM_ARRAY_TASK_STEP": "5", "SLURM_ARRAY_TASK_COUNT": "3"]
@@ -67,7 +114,7 @@ import Testing
         #expect(result.status == 1)
         let lines = result.output.split(separator: "\n").map(String.init)
         #expect(lines.dropLast() == rest.map { "\(server.url("/\($0)")) \(shard(of: $0))/3" }[...])
-        let shards = Set(rest.map(shard)).sorted().map { "\(10 + ($0 - 1) * 5)" }
+        let shards = Set(rest.map { shard(of: $0) }).sorted().map { "\(10 + ($0 - 1) * 5)" }
         #expect(lines.last == "--array=\(shards.joined(separator: ","))")
         let documents = try await sandbox.fk("barrel", "missing", "set", "--json")
         #expect(try JSON(documents.output).array.map { $0.text("shard") ?? "" } == rest.map { "\(shard(of: $0))/3" })

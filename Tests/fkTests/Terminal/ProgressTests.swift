@@ -184,6 +184,14 @@ import Testing
         #expect(!line.text(columns: 120, usesColor: false, usesUnicode: true).contains("\n"))
     }
 
+    @Test("Without room for the name and the speed there is no speed, and nothing is cut") func narrowEnd() {
+        let line = FinishedLine(name: "part-000.bin", outcome: .complete, bytes: 6_000_000, seconds: 0.6)
+        #expect(
+            line.text(columns: 39, usesColor: false, usesUnicode: true) == "✓ part-000.bin          5.7 MiB in 0.6s")
+        #expect(line.text(columns: 60, usesColor: false, usesUnicode: true).hasSuffix("5.7 MiB in 0.6s, 9.5 MiB/s"))
+        #expect(line.text(columns: 20, usesColor: false, usesUnicode: true).contains("…"), "there is no room at all")
+    }
+
     @Test("A silent server has not answered, or sends nothing more") func silence() {
         var task = TaskLine(name: "a", received: 0)
         #expect(task.silenceText == nil)

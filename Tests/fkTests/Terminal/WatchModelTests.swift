@@ -156,6 +156,20 @@ import Testing
         #expect(model.meters.rate.map { abs($0 - 500_000) < 60_000 } == true, "\(model.meters.rate ?? 0)")
     }
 
+    @Test(
+        "A narrow screen shows the keys of the answer",
+        arguments: [
+            (46, "Cancel held.bin and delete bytes? y/n"), (37, "Cancel held.bin and delete bytes? y/n"),
+            (30, "Cancel held.bin? y/n"), (16, "Cancel h….bin? y/n"),
+        ])
+    func narrowQuestion(columns: Int, text: String) {
+        var model = model([info("held.bin", .suspend)])
+        _ = model.handle(.character("c"), rows: 24)
+        let last = frame(&model, columns: columns).last ?? ""
+        #expect(last.hasSuffix("? y/n") && Columns.width(of: last) <= columns, "\(last)")
+        if columns > 16 { #expect(last == text) }
+    }
+
     @Test("Cancelling asks: only y does it", arguments: ["y", "Y", "n", "N", "x", "q"]) func cancel(answer: String) {
         var model = model(mixed)
         #expect(model.handle(.character("c"), rows: 24) == [])

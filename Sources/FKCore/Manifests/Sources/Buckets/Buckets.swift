@@ -86,7 +86,7 @@ struct BucketAccess {
                 continue
             }
             hasFiles = true
-            return page(list.objects, named: bucket.prefix, folders: list.folderCount)
+            return page(list.objects, named: bucket.prefix)
         }
         return nil
     }
@@ -110,7 +110,7 @@ struct BucketAccess {
     }
 
     /// - Parameter prefix: the beginning of all keys, which is no part of the names; nil names a single object by its last part.
-    private func page(_ objects: [BucketPage.Object], named prefix: String?, folders: Int = 0) -> SourcePage {
+    private func page(_ objects: [BucketPage.Object], named prefix: String?) -> SourcePage {
         var page = SourcePage()
         for object in objects {
             let name: String
@@ -123,9 +123,14 @@ struct BucketAccess {
             } else {
                 name = object.key.split(separator: "/").last.map(String.init) ?? object.key
             }
+            guard !object.key.utf8.split(separator: UInt8(ascii: "/")).contains(where: { $0.elementsEqual(".".utf8) })
+            else {
+                page.faults.append(
+                    SourceFault(name, "its key has the part '.', which no address can have", isIncomplete: false))
+                continue
+            }
             page.files.append(file(object, name))
         }
-        if folders > 0 { page.leftOut["folder markers"] = folders }
         page.orders = orders
         return page
     }
