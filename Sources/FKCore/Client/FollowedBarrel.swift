@@ -48,7 +48,7 @@ struct FollowedBarrel {
     /// - Throws: `.notFound` if the barrel was deleted.
     mutating func refresh(_ reader: StoreReader) throws {
         guard let now = FileStamp(reader.workPath.barrelPath(name)) else {
-            throw DownloadError(.notFound, "There is no barrel \(name).")
+            throw DownloadError(.notFound, "There is no barrel named \"\(name)\".")
         }
         // A file that was written a moment ago may change again at the same time.
         let isSettled = Date().timeIntervalSince1970 - now.time > FileStamp.granularity

@@ -129,6 +129,8 @@ package enum URLMasking {
     /// - Parameter name: percent-decoded, in any case.
     package static func isSecret(name: String) -> Bool {
         let folded = name.lowercased()
+        // The number of keys on a page of a bucket's listing.
+        if folded == "max-keys" { return false }
         if providerPrefixes.contains(where: folded.hasPrefix) { return true }
         let letters = folded.filter { $0.isLetter || $0.isNumber }
         return stems.contains(where: letters.contains) || !words.isDisjoint(with: split(name))

@@ -48,7 +48,8 @@ struct SecretURLTests {
     @Test(
         "names of query items that hold none",
         arguments: [
-            "id", "page", "file", "name", "v", "version", "q", "monkey", "keyboard", "design", "author", "signal",
+            "id", "page", "max-keys", "file", "name", "v", "version", "q", "monkey", "keyboard", "design", "author",
+            "signal",
             "assign", "passage", "compass", "lang", "format", "size", "e", "expires", "path", "",
         ])
     func plainNames(name: String) {
