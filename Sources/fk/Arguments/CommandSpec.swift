@@ -129,6 +129,8 @@ struct CommandSpec: Sendable {
     var operands: [OperandSpec] = []
     /// The command's own options. Those of every command are in `CommandTable.globalOptions`.
     var options: [OptionSpec] = []
+    /// The long names of options of every command that this one refuses.
+    var refusedOptions: Set<String> = []
     var examples: [Example] = []
     /// False if saved settings do not replace missing options.
     var usesSettings = true

@@ -28,7 +28,7 @@ struct CatCommand: Command {
                 "url", "what to write: http or https URLs, or tasks by their ids, files' names or paths", 0, nil,
                 hint: .tasks)
         ],
-        options: CatOptions.specs,
+        options: CatOptions.specs, refusedOptions: ["json"],
         examples: [
             .init("fk cat https://example.com/a.tar.zst | tar -x --zstd", "unpack without keeping the archive"),
             .init("fk cat --range 0-511 https://example.com/a.img | xxd", "the first 512 bytes"),

@@ -102,7 +102,10 @@ struct HelpText: Sendable {
             lines.append("")
         }
         return lines
-            + options(CommandTable.globalOptions.filter { $0.long != "version" }, title: "Options of every command")
+            + options(
+                CommandTable.globalOptions.filter { $0.long != "version" && !spec.refusedOptions.contains($0.long) },
+                title: "Options of every command"
+            )
             .dropLast()
     }
 

@@ -72,6 +72,7 @@ struct SetCommand: Command {
             }
             status = max(status, answers.status(of: reply))
         }
+        if let ids = try? reference.records(global.openReader()).map(\.id) { context.warnOfShards(ids) }
         return status
     }
 

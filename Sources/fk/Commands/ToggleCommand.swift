@@ -13,6 +13,8 @@ struct ToggleCommand: Command {
         for selector in selectors where answers.failure == nil {
             answers.take(try await Answers(context).perform(EngineMessage(.toggle(selector))), [])
         }
-        return answers.end()
+        let status = answers.end()
+        context.warnOfShards(answers.first)
+        return status
     }
 }

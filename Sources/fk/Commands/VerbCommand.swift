@@ -42,17 +42,9 @@ struct VerbCommand: Command {
         return end(answers.withLock(\.self))
     }
 
-    /// Writes the end of the answers, and names the work path of a shard that has taken one of the tasks: the queries show the tasks of
-    /// shards, and the verb has not changed them.
     private func end(_ answers: VerbAnswers) -> Int32 {
         let status = answers.end()
-        if let query = try? global.openQuery(),
-            let home = answers.first.lazy.map({ query.home(of: $0) }).first(where: { $0.root != query.workPath.root })
-        {
-            context.warn(
-                "Shards have taken some of these tasks, and nothing changed there. Verbs act on one work path: add --work-path "
-                    + "\(ShellWord.quoted(home.root)).")
-        }
+        context.warnOfShards(answers.first)
         return status
     }
 

@@ -57,7 +57,8 @@ struct ZshCompletion: Sendable {
     private func functionName(_ path: [String]) -> String { (["_fk"] + path).joined(separator: "_") }
 
     private func leafFunction(_ spec: CommandSpec) -> String {
-        var arguments = (spec.options + source.globalOptions).map(optionSpec)
+        var arguments = (spec.options + source.globalOptions.filter { !spec.refusedOptions.contains($0.long) })
+            .map(optionSpec)
         for (index, operand) in spec.operands.enumerated() {
             let place = operand.maximum == nil ? "*" : "\(index + 1)"
             arguments.append(quote("\(place):\(escape(operand.name)):\(action(operand.hint))"))

@@ -119,3 +119,16 @@ extension GlobalOptions {
                 + advice(ShellWord.quoted(place.shard(first).root)), status: ExitStatus.usage)
     }
 }
+
+extension CommandContext {
+    /// Names the work path of a shard that has taken one of the tasks: the queries show the tasks of shards, and the command has not
+    /// changed them.
+    func warnOfShards(_ ids: [TaskID]) {
+        guard let query = try? global.openQuery(),
+            let home = ids.lazy.map({ query.home(of: $0) }).first(where: { $0.root != query.workPath.root })
+        else { return }
+        warn(
+            "Shards have taken some of these tasks, and nothing changed there. Verbs act on one work path: add --work-path "
+                + "\(ShellWord.quoted(home.root)).")
+    }
+}

@@ -130,7 +130,7 @@ struct WatchFrame {
                     + ["/ filter", "s sort", "v mark", "Enter details", "b barrels", "+ - limit"]
             case .details: ["q quit", "Esc back"] + verbs(model.selected()?.state)
             case .barrels: ["q quit", "Esc back", "Enter members", "+ - limit of the barrel"]
-            case .help: ["any key goes back"]
+            case .help: ["q quit", "up down scroll", "Esc back"]
             }
         var place = ""
         if model.page == .list, let index = model.selectedIndex() { place = "\(index + 1)/\(model.shown().count)" }
@@ -165,13 +165,15 @@ struct WatchFrame {
         case .details(let id): return details(&model, id, rows: rows)
         case .barrels: return barrels(&model, rows: rows)
         case .help:
-            return WatchModel.help.flatMap { key in
+            let help = WatchModel.help.flatMap { key in
                 let lines = Columns.wrap(key.meaning, to: max(8, columns - 19))
                 return lines.enumerated().map { index, line in
                     let left = Columns.pad(index == 0 ? key.keys : "", to: 16)
                     return Columns.fit("  \(left) \(line)", to: columns, mark: mark)
                 }
             }
+            model.top = max(0, min(model.top, help.count - rows))
+            return Array(help.dropFirst(model.top))
         }
     }
 

@@ -30,20 +30,18 @@ extension WatchModel {
         if key == .redraw { return [.redraw] }
         if let prompt { return answer(prompt, key) }
         switch (page, key) {
-        case (.help, _):
-            page = .list
-            return key == .character("q") ? [.quit] : []
         case (_, .character("q")): return [.quit]
+        case (.details, .up), (.details, .character("k")), (.help, .up), (.help, .character("k")): top = max(0, top - 1)
+        case (.details, .down), (.details, .character("j")), (.help, .down), (.help, .character("j")): top += 1
+        case (.details, .pageUp), (.help, .pageUp): top = max(0, top - (rows - 4))
+        case (.details, .pageDown), (.help, .pageDown): top += rows - 4
+        case (.help, _): open(.list)
         case (_, .character("?")): open(.help)
         case (_, .character("b")): open(page == .barrels ? .list : .barrels)
         case (_, .character("+")), (_, .character("=")): return limit(isRaised: true)
         case (_, .character("-")): return limit(isRaised: false)
         case (.barrels, _): barrelKey(key, page: rows - 4)
         case (.details, .escape), (.details, .enter): open(.list)
-        case (.details, .up), (.details, .character("k")): top = max(0, top - 1)
-        case (.details, .down), (.details, .character("j")): top += 1
-        case (.details, .pageUp): top = max(0, top - (rows - 4))
-        case (.details, .pageDown): top += rows - 4
         case (_, .character("/")) where page == .list: prompt = .filter(filter)
         default: return taskKey(key, page: max(1, rows - 4))
         }

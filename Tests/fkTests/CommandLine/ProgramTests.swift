@@ -30,6 +30,7 @@ import Testing
             #expect(text.split(separator: "\n").allSatisfy { Columns.width(of: $0) < 80 }, "\(spec.name)")
             #expect(text.contains(spec.summary))
             #expect(spec.options.allSatisfy { text.contains("--\($0.long)") })
+            #expect(spec.refusedOptions.allSatisfy { !text.contains("--\($0)") })
             for words in [spec.path + ["-h"], ["help"] + spec.path] {
                 let command = try Dispatcher(context: context).command(words)
                 #expect((command as? HelpCommand)?.topic == spec.path)

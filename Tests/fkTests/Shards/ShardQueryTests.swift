@@ -64,6 +64,7 @@ import Testing
         let path = "\(sandbox.workPath)/shards/\(own)-of-3"
         for words in [
             ["suspend", "0"], ["suspend", server.url("/0")], ["barrel", "cancel", "set"], ["retry", "--all"],
+            ["set", "0", "owner=me"], ["relink", "0", server.url("/1")], ["toggle", "0"],
         ] {
             let result = try await sandbox.done(words)
             #expect(result.errors.contains("add --work-path \(path)"), "\(words): \(result)")

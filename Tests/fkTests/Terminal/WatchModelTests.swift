@@ -308,4 +308,16 @@ import Testing
         }
         #expect(model.handle(.character("x"), rows: 24) == [] && model.page == .list)
     }
+
+    @Test("Help is scrolled on a small terminal, to its end and no further") func longHelp() {
+        var model = model(mixed)
+        _ = model.handle(.character("?"), rows: 12)
+        #expect(frame(&model, columns: 40, rows: 12).joined().contains("select a task"))
+        for _ in 0..<9 { _ = model.handle(.pageDown, rows: 12) }
+        let end = frame(&model, columns: 40, rows: 12)
+        #expect(end.joined().contains("quit; the") && !end.joined().contains("select a task"))
+        _ = model.handle(.up, rows: 12)
+        #expect(model.page == .help && frame(&model, columns: 40, rows: 12) != end)
+        #expect(model.handle(.escape, rows: 12) == [] && model.page == .list)
+    }
 }
