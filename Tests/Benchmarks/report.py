@@ -26,6 +26,9 @@ def verdicts(row):
         peers = {name: each for name, each in row.values.items() if not name.startswith("fk")}
         if not peers:
             continue
+        # Another way of fk's own may be the one to compare with.
+        if goal.of in row.values:
+            peers[goal.of] = row.values[goal.of]
         if goal.of == "best":
             peer = min(peers, key=peers.get) if peers else None
         else:
