@@ -38,10 +38,6 @@ extension Builder {
     public static func loadCache(
         _ url: String, in downloader: Downloader
     ) async throws(DownloadError) -> [DownloadInfo] {
-        do {
-            return try await downloader.engine.snapshot { try $0.infos(.url(url)) }
-        } catch {
-            throw DownloadError(wrapping: error, code: .disk, message: "The request failed.")
-        }
+        try await typed { try await downloader.engine.snapshot { try $0.infos(.url(url)) } }
     }
 }

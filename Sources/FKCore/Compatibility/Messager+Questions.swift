@@ -67,10 +67,6 @@ extension Messager {
     ///
     /// - Throws: `.notFound` if there is no such barrel.
     public func urls(inBarrel name: String) async throws(DownloadError) -> [String] {
-        do {
-            return try await engine.snapshot { try $0.barrelURLs(name) }
-        } catch {
-            throw DownloadError(wrapping: error, code: .disk, message: "The request failed.")
-        }
+        try await typed { try await engine.snapshot { try $0.barrelURLs(name) } }
     }
 }

@@ -2,7 +2,7 @@ import FKEngine
 import FKMiddleware
 
 /// Calls a component whose errors are all `DownloadError`, and tells the compiler so.
-func typed<Value>(
+package func typed<Value>(
     isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Value
 ) async throws(DownloadError) -> Value {
     do {
