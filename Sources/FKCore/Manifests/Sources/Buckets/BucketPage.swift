@@ -165,7 +165,7 @@ struct BucketPage: Sendable {
     }
 
     private static func time(_ text: String) -> Int64? {
-        (RFC3339.seconds(text) ?? HTTPDate.parse(text).map { Int64($0.timeIntervalSince1970) })
+        Timestamps.date(text).map { Int64($0.timeIntervalSince1970) }
     }
 
     /// - Parameter plus: true reads `+` as a blank, as in S3's keys.

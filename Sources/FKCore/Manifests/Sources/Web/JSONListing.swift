@@ -77,13 +77,3 @@ enum JSONListing {
         }
     }
 }
-
-/// The times of listings.
-enum Timestamps {
-    /// A time of HTTP (RFC 9110 section 5.6.7) or of RFC 3339, in whole seconds; nil for any other text.
-    static func date(_ text: String) -> Date? {
-        if let date = HTTPDate.parse(text) { return date }
-        // Foundation's parser asks ICU, whose data the command line's program does not have, and takes no fractions of seconds.
-        return RFC3339.seconds(text).map { Date(timeIntervalSince1970: Double($0)) }
-    }
-}
