@@ -88,7 +88,8 @@ public final class Downloader: Sendable {
     /// Without other settings it owns a work path in the program's own folder (`Configure.workPath`).
     ///
     /// `configureShared` gives it its settings and middlewares, once, and starts its queue. Without, it has default settings, and no
-    /// task runs before `activateQueue()` or `download`: the tasks of an earlier run do not start before the application has registered its middlewares.
+    /// task runs before `activateQueue()` or `download`: the tasks of an earlier run do not start before the application has
+    /// registered its middlewares.
     ///
     /// - Throws: the errors of `init` and of `configureShared`'s closure. While a closed one still writes its last records, that is
     ///   `.workPathBusy`; the next use tries again.

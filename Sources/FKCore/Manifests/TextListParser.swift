@@ -9,8 +9,8 @@ import FKMiddleware
 /// | blanks or tabs, a number, and a digest (checksums of TensorFlow Datasets) | size and digest; behind another tab the name |
 /// | a blank and `#` | a comment |
 ///
-/// A line may stand in quotes, with a comma behind them. Any other text behind a blank is a fault. A line `@EXPLICIT` of conda has no meaning. With a base, a line without a scheme is a path
-/// below it.
+/// A line may stand in quotes, with a comma behind them. Any other text behind a blank is a fault. A line `@EXPLICIT` of conda has no
+/// meaning. With a base, a line without a scheme is a path below it.
 ///
 /// ```text
 /// # one URL a line; empty lines and comments are skipped

@@ -121,7 +121,8 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     /// list from a server have the URL that the owner has named.
     package var secretOrigin: String?
     /// The names of `headers`, in lower case, that a list gives for all addresses of its entry, as aria2 does: mirrors of other
-    /// origins get them too, secret ones included. A mirror that another word names does not (`TaskDescription.joined`). nil, the default, without any.
+    /// origins get them too, secret ones included. A mirror that another word names does not
+    /// (`TaskDescription.joined`). nil, the default, without any.
     package var listHeaders: [String]?
     /// The digests of the file's pieces, from a list; nil, the default, without any.
     package var pieces: PieceDigests?
