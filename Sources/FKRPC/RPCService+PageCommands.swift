@@ -136,7 +136,7 @@ extension RPCService {
                 }
                 entry.directory = nil
                 var task = try entry.task(in: base, TaskOptions(), &folders)
-                if let partial = task.option({ $0.adopts }) {
+                if let partial = task.optionsBox?.value.adopts {
                     do throws(RPCError) {
                         task.options.adopts = URL(fileURLWithPath: try gate.partial(partial.path, in: base))
                     } catch { throw EntryFault(error.message) }

@@ -144,7 +144,7 @@ extension Engine {
         view.token = feed.token
         view.dropReason = feed.dropReason
         view.digest = entry.expectedDigest
-        view.pieces = record.task.option { $0.pieces }
+        view.pieces = record.task.optionsBox?.value.pieces
         if record.state == .complete || record.isPublished {
             view.available = max(position, record.expected ?? position)
         }

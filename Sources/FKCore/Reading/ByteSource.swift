@@ -142,7 +142,7 @@ final class StoreSource: ByteSource {
             .changedOnServer, "The bytes that were received before were dropped: the file has changed.",
             url: URLMasking.mask(record.task.url))
         view.isFinal = isComplete
-        view.pieces = record.task.option { $0.pieces }
+        view.pieces = record.task.optionsBox?.value.pieces
         do throws(DownloadError) {
             if view.available > position, generation != view.generation {
                 view.file = try record.readFile(home: workPath.destination(of: record))

@@ -38,8 +38,8 @@ struct RecordText {
         add("type", shown.mimeType)
         add("encoding", record.validator?.coding.map { "\($0), which was not asked for: the bytes are kept as sent" })
         add("checksum", record.task.options.checksum?.description)
-        add("list", record.task.option { $0.list }.map { $0.name + ($0.signer.map { ", signed by \($0)" } ?? "") })
-        add("signed by", record.task.option { $0.signature }.map { SignatureKey.shown($0.key) })
+        add("list", record.task.optionsBox?.value.list.map { $0.name + ($0.signer.map { ", signed by \($0)" } ?? "") })
+        add("signed by", record.task.optionsBox?.value.signature.map { SignatureKey.shown($0.key) })
         for (name, value) in record.task.attributes.sorted(by: { $0.key < $1.key }) {
             rows.append(("attribute", "\(name)=\(value)"))
         }

@@ -105,7 +105,7 @@ struct BarrelExport {
         text += ([task.url] + task.mirrors).joined(separator: "\t") + "\n"
         if let folder = task.directory { text += "  dir=\(folder)\n" }
         if let name = task.fileName { text += "  out=\(name)\n" }
-        if task.hasOptions, let sum = task.options.checksum, sum.algorithm != .gitBlob {
+        if let sum = task.optionsBox?.value.checksum, sum.algorithm != .gitBlob {
             text += "  checksum=\(sum)\n"
         }
         return true

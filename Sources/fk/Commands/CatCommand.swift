@@ -147,8 +147,8 @@ struct CatCommand: Command {
 
     /// False if the command asks for another digest than the known file has.
     private func isSame(_ record: TaskRecord, _ task: TaskDescription) -> Bool {
-        guard let checksum = task.option({ $0.checksum }) else { return true }
-        return record.task.option { $0.checksum } == checksum
+        guard let checksum = task.optionsBox?.value.checksum else { return true }
+        return record.task.optionsBox?.value.checksum == checksum
     }
 
     private func bytes(of file: Source, in downloader: Downloader) async throws -> DownloadedBytes {

@@ -117,7 +117,7 @@ struct ListedTasks {
 
     /// True if the list would leave the name out because it begins with a dot.
     func leavesOut(_ name: String, in folder: String?) -> Bool {
-        hidden.leavesOut(name, in: name.contains("/") ? folder : nil)
+        hidden.leavesOut(name, in: name.utf8.contains(UInt8(ascii: "/")) ? folder : nil)
     }
 
     /// Takes over how a source's files are asked for. An own `--aws-sigv4` or login of the command stays.
@@ -253,7 +253,7 @@ struct ListedTasks {
             settings.partialFiles?.offer(to: &task)
             settings.members.match(&task)
             if settings.isNewVersion { task.words.insert(.isNewVersion) }
-            if let name = entry.name, hidden.leavesOut(name, in: name.contains("/") ? task.directory : nil) {
+            if let name = entry.name, leavesOut(name, in: task.directory) {
                 refused += 1
                 hiddenCount += 1
                 if hiddenNames.count < ListInput.maxShown { hiddenNames.append(name) }
@@ -261,7 +261,7 @@ struct ListedTasks {
             }
             if settings.options.checksum != nil {
                 // The digest is the command's.
-            } else if signer != nil || task.option({ $0.checksum }) != nil || task.option({ $0.pieces }) != nil {
+            } else if signer != nil || task.optionsBox?.value.checksum != nil || task.optionsBox?.value.pieces != nil {
                 task.options.list = origin
             }
             made = task
@@ -389,7 +389,7 @@ struct KnownMembers {
         let missing = hashes.filter { Int($0.place) < seen.count && !seen[Int($0.place)] }.map { ids.id(of: $0.place) }
         for start in stride(from: 0, to: missing.count, by: 1_000) {
             for record in reader.records(Array(missing[start..<min(start + 1_000, missing.count)])) {
-                if let other = record.task.option({ $0.list })?.name, !other.isExactly(origin) {
+                if let other = record.task.optionsBox?.value.list?.name, !other.isExactly(origin) {
                     others += 1
                     continue
                 }

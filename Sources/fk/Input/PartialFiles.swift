@@ -14,7 +14,7 @@ struct PartialFiles: Sendable {
 
     /// Gives a task the partial file of its name, if there is one and the task has none of its own.
     func offer(to task: inout TaskDescription) {
-        guard task.option({ $0.adoptPath }) == nil else { return }
+        guard task.optionsBox?.value.adoptPath == nil else { return }
         let name = task.fileName ?? FileNameRules.name(url: task.url, head: nil)
         for path in [name] + Self.endings.map({ name + $0 }) {
             let path = "\(folder)/\(path)"

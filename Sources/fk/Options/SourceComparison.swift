@@ -143,14 +143,14 @@ struct SourceComparison {
     }
 
     private mutating func take(_ task: TaskDescription, _ record: TaskRecord?, _ id: TaskID) -> Result {
-        let size = task.attributes[SourceVersion.sizeAttribute].flatMap { Int64($0) } ?? task.option(\.size)
+        let size = task.attributes[SourceVersion.sizeAttribute].flatMap { Int64($0) } ?? task.optionsBox?.value.size
         var file = File(result: .new, name: name(of: task), url: task.url, size: size, id: id)
         if let record, record.state == .complete, !record.hasLostFile {
             file.result = .same
             file.size = size ?? record.received
             let isOtherFact =
-                Self.isOther(task.option(\.checksum), record.task.option(\.checksum))
-                || Self.isOther(task.option(\.size), record.task.option(\.size))
+                Self.isOther(task.optionsBox?.value.checksum, record.task.optionsBox?.value.checksum)
+                || Self.isOther(task.optionsBox?.value.size, record.task.optionsBox?.value.size)
             let listed = SourceVersion(in: task.attributes)
             let known = SourceVersion(in: record.task.attributes)
             if isOtherFact || listed != nil && known != nil && listed != known {

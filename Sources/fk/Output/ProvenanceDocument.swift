@@ -42,12 +42,12 @@ struct ProvenanceDocument {
                 "created": .string(Timestamp.text(record.created)),
                 "digests": .array(digests.map(\.json)), "existed": isForeign ? true : .null,
                 "finished": JSON(record.finished.map(Timestamp.text)), "id": .string(record.id.hex),
-                "insecure": record.task.option { $0.insecure } == true ? true : .null,
-                "list": record.task.option { $0.list }?.document ?? .null, "mirrors": Self.masked(record.task.mirrors),
+                "insecure": record.task.optionsBox?.value.insecure == true ? true : .null,
+                "list": record.task.optionsBox?.value.list?.document ?? .null, "mirrors": Self.masked(record.task.mirrors),
                 "name": .string(name), "offeredMirrors": Self.masked(record.offered ?? [], book),
                 "redirects": via.map { JSON($0) } ?? .null, "relinkedTo": JSON(record.link.map(URLMasking.mask)),
                 "response": isForeign ? .null : Self.response(record, book),
-                "signedBy": JSON(record.task.option { $0.signature?.key }), "size": JSON(record.expected),
+                "signedBy": JSON(record.task.optionsBox?.value.signature?.key), "size": JSON(record.expected),
                 "sources": sources ?? .null, "sourcesAreComplete": .bool(sources != nil && record.trace?.isCut != true),
                 "started": JSON(record.started.map(Timestamp.text)), "url": .string(URLMasking.mask(record.task.url)),
             ], omittingNull: true)
@@ -89,11 +89,11 @@ struct ProvenanceDocument {
     }
 
     private static func digests(_ record: TaskRecord) -> [Digest] {
-        let given = record.task.option { $0.checksum }
+        let given = record.task.optionsBox?.value.checksum
         let server = record.isForeign == true ? nil : record.validator?.digest
         // What a middleware has made of the file was never compared.
         let isReceived = record.trace?.isChanged != true
-        let isListed = record.task.option { $0.list } != nil
+        let isListed = record.task.optionsBox?.value.list != nil
         var digests: [Digest] = []
         func add(_ checksum: Checksum?, _ giver: String, _ compared: Bool) {
             if let checksum { digests.append(Digest(checksum: checksum, by: giver, compared: compared)) }

@@ -52,16 +52,16 @@ enum TaskDocument {
         text.member("directory", record.task.directory)
         if let places { text.member("base", places.base(of: record)?.name) }
         text.member("fileName", record.task.fileName)
-        text.member("checksum", record.task.hasOptions ? record.task.options.checksum?.description : nil)
-        text.member("list", json: record.task.option { $0.list }?.document)
-        text.member("signedBy", record.task.option { $0.signature?.key })
+        text.member("checksum", record.task.optionsBox?.value.checksum?.description)
+        text.member("list", json: record.task.optionsBox?.value.list?.document)
+        text.member("signedBy", record.task.optionsBox?.value.signature?.key)
         if let pieces {
             text.key("pieces")
             text.raw(pieces)
         }
         text.member("contentEncoding", record.validator?.coding)
         text.member("attributes", json: .texts(record.task.attributes))
-        text.member("insecure", record.task.hasOptions && record.task.options.insecure ?? false)
+        text.member("insecure", record.task.optionsBox?.value.insecure ?? false)
         text.member("created", Timestamp.text(record.created))
         text.member("started", record.started.map(Timestamp.text))
         text.member("finished", record.finished.map(Timestamp.text))

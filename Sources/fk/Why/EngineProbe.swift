@@ -103,7 +103,7 @@ struct EngineProbe {
         func add(_ name: String, _ limit: Int64?, _ isMet: (TaskRecord) -> Bool) {
             if let limit, limit > 0 { found.append(.init(name: name, rate: limit, used: rate(isMet))) }
         }
-        add("that of the task", task.task.option { $0.rateLimit }) { $0.id == task.id }
+        add("that of the task", task.task.optionsBox?.value.rateLimit) { $0.id == task.id }
         add(limits?.window.map { "fk limit, daily \($0.text)," } ?? "fk limit", limits?.rate) { _ in true }
         add("that of the application", limits?.configured) { _ in true }
         for barrel in limits?.barrels ?? [] where task.barrels.containsExactly(barrel.name) {

@@ -18,7 +18,10 @@ struct BarrelBook {
     static let share = 4
 
     private let workPath: WorkPath
-    private var barrels = ExactMap<BarrelEntry>()
+    /// No `ExactMap`: its code is in another module, which copies the entry twice at each change (20,000 instructions a file).
+    private var barrels: [ExactText: BarrelEntry] = [:]
+    /// The place of the barrel whose sums changed last. Its members change one after the other, as a rule.
+    private var last: (name: String, place: Dictionary<ExactText, BarrelEntry>.Index)?
     /// The barrels with a mark beside their file.
     private var marked: Set<ExactText> = []
     /// The number of requests in progress for each barrel. Their marks stay.
@@ -31,19 +34,23 @@ struct BarrelBook {
     init(_ workPath: WorkPath) { self.workPath = workPath }
 
     /// The open barrel with this name; nil if there is none.
-    subscript(name: String) -> BarrelEntry? { barrels[name] }
+    subscript(name: String) -> BarrelEntry? { barrels[ExactText(name)] }
 
     /// True if the task is a member. False if the barrel is not open.
-    func contains(_ id: TaskID, in name: String) -> Bool { barrels[name]?.contains(id) ?? false }
+    func contains(_ id: TaskID, in name: String) -> Bool { barrels[ExactText(name)]?.contains(id) ?? false }
 
     // MARK: Opening
 
-    mutating func open(_ barrel: BarrelEntry) { barrels[barrel.name] = barrel }
+    mutating func open(_ barrel: BarrelEntry) {
+        barrels[ExactText(barrel.name)] = barrel
+        last = nil
+    }
 
     /// Deletes the barrel and its file.
     mutating func delete(_ name: String) throws {
         try BarrelFile.delete(name, in: workPath)
-        barrels[name] = nil
+        barrels[ExactText(name)] = nil
+        last = nil
         removeMark(ExactText(name))
     }
 
@@ -62,33 +69,40 @@ struct BarrelBook {
 
     mutating func setOptions(_ options: BarrelOptions, of name: String) {
         mark(name)
-        barrels[name]?.setOptions(options)
+        barrels[ExactText(name)]?.setOptions(options)
     }
 
     /// Adds a member. Returns false if it is one already, or the barrel is not open.
     mutating func insert(_ member: BarrelMember, into name: String) -> Bool {
-        guard barrels[name]?.contains(member.id) == false else { return false }
+        guard barrels[ExactText(name)]?.contains(member.id) == false else { return false }
         mark(name)
-        return barrels[name]?.insert(member) ?? false
+        return barrels[ExactText(name)]?.insert(member) ?? false
     }
 
     /// Removes a member. Returns false if it is none, or the barrel is not open.
     mutating func remove(_ id: TaskID, from name: String) -> Bool {
-        guard barrels[name]?.contains(id) == true else { return false }
+        guard barrels[ExactText(name)]?.contains(id) == true else { return false }
         mark(name)
-        return barrels[name]?.remove(id) ?? false
+        return barrels[ExactText(name)]?.remove(id) ?? false
     }
 
-    mutating func count(_ name: String, _ shares: [TaskTotals.Share]) { barrels[name]?.count(shares) }
+    mutating func count(_ name: String, _ shares: [TaskTotals.Share]) { barrels[ExactText(name)]?.count(shares) }
 
     /// The sums of an open and counted barrel (`BarrelEntry.info`).
     mutating func info(_ name: String, now: Int64, first: Double) -> BarrelInfo {
-        barrels[name]?.info(now: now, first: first) ?? BarrelInfo(name: name, states: [:], total: 0)
+        barrels[ExactText(name)]?.info(now: now, first: first) ?? BarrelInfo(name: name, states: [:], total: 0)
     }
 
     /// Updates the sums of these barrels for a change of a member.
     mutating func replace(_ old: TaskTotals.Share, by new: TaskTotals.Share, in names: some Sequence<String>) {
-        for name in names { barrels[name]?.replace(old, by: new) }
+        for name in names { if let place = place(of: name) { barrels.values[place].replace(old, by: new) } }
+    }
+
+    private mutating func place(of name: String) -> Dictionary<ExactText, BarrelEntry>.Index? {
+        if let last, last.name.isExactly(name) { return last.place }
+        guard let place = barrels.index(forKey: ExactText(name)) else { return nil }
+        last = (name, place)
+        return place
     }
 
     private mutating func mark(_ name: String) {
@@ -114,14 +128,14 @@ struct BarrelBook {
     private mutating func save(where isDue: (BarrelEntry) -> Bool) -> [String] {
         var problems: [String] = []
         for name in marked {
-            guard barrels[name.text].map({ $0.pending > 0 }) ?? false else {
+            guard barrels[name].map({ $0.pending > 0 }) ?? false else {
                 if users[name.text] == nil { removeMark(name) }
                 continue
             }
             // No copy of the barrel lives while it changes.
-            guard barrels[name.text].map(isDue) ?? false else { continue }
+            guard barrels[name].map(isDue) ?? false else { continue }
             do {
-                savedBytes += try barrels[name.text]?.save(in: workPath) ?? 0
+                savedBytes += try barrels[name]?.save(in: workPath) ?? 0
                 saveCount += 1
                 if users[name.text] == nil { removeMark(name) }
             } catch {

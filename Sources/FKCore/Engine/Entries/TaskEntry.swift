@@ -99,7 +99,7 @@ package final class TaskEntry {
         var context = TaskContext(
             id: id, address: record.task.url, givenURL: record.task.given, attempt: record.attempts,
             barrels: record.barrels, attributes: record.task.attributes)
-        context.isSigned = record.task.option { $0.awsSignature } != nil
+        context.isSigned = record.task.optionsBox?.value.awsSignature != nil
         return context
     }
 
@@ -115,7 +115,7 @@ package final class TaskEntry {
 
     /// The digest that the finished file must have: the task's own, otherwise that of the first server; nil without one.
     var expectedDigest: Checksum? {
-        record.task.option { $0.checksum } ?? record.announced?.checksum ?? record.serverDigest
+        record.task.optionsBox?.value.checksum ?? record.announced?.checksum ?? record.serverDigest
     }
 
     /// Updates the record in memory with the facts of the run, before it is read.
@@ -126,7 +126,7 @@ package final class TaskEntry {
     }
 
     /// True if a list has given digests for the pieces of the file.
-    var hasPieceDigests: Bool { record.task.option { $0.pieces } != nil }
+    var hasPieceDigests: Bool { record.task.optionsBox?.value.pieces != nil }
 
     // MARK: Changes
 

@@ -32,7 +32,7 @@ final class Destinations {
     }
 
     private func minFree(of entry: TaskEntry) -> Int64 {
-        max(0, entry.record.task.option { $0.minFree } ?? schedule.configure.minFree)
+        max(0, entry.record.task.optionsBox?.value.minFree ?? schedule.configure.minFree)
     }
 
     /// The maximum size in bytes of a body that may be written without asking the engine; -1 for none.

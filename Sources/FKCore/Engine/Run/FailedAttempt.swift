@@ -45,7 +45,7 @@ final class FailedAttempt {
         let retry = run.configure.retry
         let facts = FailureStage.Facts(
             rules: rules, attempts: entry.record.countedAttempts,
-            maxAttempts: entry.record.task.option { $0.maxAttempts } ?? retry.maxAttempts,
+            maxAttempts: entry.record.task.optionsBox?.value.maxAttempts ?? retry.maxAttempts,
             nextURLIndex: entry.record.attempts % entry.record.plan.count,
             isRepeated: !hasKept && previous?.code == error.code && previous?.status == error.status,
             longestDelay: retry.maxRetryAfterSeconds)

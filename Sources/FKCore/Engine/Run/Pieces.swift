@@ -23,7 +23,7 @@ struct Pieces {
     ///   vouches for the file.
     mutating func open(_ run: TaskRun) throws(DownloadError) {
         let entry = run.entry
-        guard ledger == nil, !isLost, let summary = entry.record.task.option({ $0.pieces }),
+        guard ledger == nil, !isLost, let summary = entry.record.task.optionsBox?.value.pieces,
             let length = entry.record.expected
         else { return }
         guard let digests = PieceDigestFile.read(run.book.workPath.digestsPath(entry.id), of: summary) else {

@@ -55,7 +55,7 @@ struct Preparation {
     ///
     /// - Throws: `.destination` if something other than a file would be replaced.
     private func existingFile(in folder: Folder) throws(DownloadError) -> String? {
-        let policy = entry.record.task.option { $0.existing }
+        let policy = entry.record.task.optionsBox?.value.existing
         if policy == .rename || policy == nil && entry.record.task.fileName == nil { return nil }
         let name = entry.record.task.fileName ?? FileNameRules.name(url: entry.record.task.url, head: nil)
         if policy == .overwrite {
@@ -64,7 +64,7 @@ struct Preparation {
         }
         if entry.record.renewed(in: folder, book.owner)?.name.isExactly(name) == true { return nil }
         // The finished file takes the name of the adopted one, or another.
-        if let adopted = entry.record.task.option({ $0.adoptPath }),
+        if let adopted = entry.record.task.optionsBox?.value.adoptPath,
             FileNames.areOfOneFile(folder.path(of: name), adopted)
         {
             return nil

@@ -167,7 +167,7 @@ final class Publication {
     ///
     /// - Returns: the status afterwards; nil if nothing was changed.
     private func takeServerTime() -> stat? {
-        guard entry.record.task.option({ $0.remoteTime }) == true,
+        guard entry.record.task.optionsBox?.value.remoteTime == true,
             let date = entry.record.validator?.lastModified.flatMap({ HTTPDate.parse($0) }),
             (0...Double(Int32.max) * 4).contains(date.timeIntervalSince1970)
         else { return nil }
@@ -182,7 +182,7 @@ final class Publication {
         let policy =
             renewed.map { $0.act == .replace ? .overwrite : .rename }
             ?? (entry.record.mayReplace(adopted: folder.path(of: name)) ? .overwrite : nil)
-            ?? entry.record.task.option { $0.existing }
+            ?? entry.record.task.optionsBox?.value.existing
             ?? (entry.record.task.fileName == nil || entry.record.adopted != nil ? .rename : .refuse)
         recordIdentity(FileIdentity(status, born: part.file.born))
         part.file.open(forOthers: status)

@@ -65,7 +65,7 @@ final class ReuseIndex: Sendable {
     /// The SHA-256 with which a complete file was verified; nil for any other.
     private static func digest(of record: TaskRecord) -> String? {
         guard record.state == .complete, record.isForeign != true else { return nil }
-        let own = record.task.hasOptions ? record.task.options.checksum : nil
+        let own = record.task.optionsBox?.value.checksum
         return [own, record.validator?.digest].compactMap(\.self).first { $0.algorithm == .sha256 }?.hex
     }
 }

@@ -61,7 +61,7 @@ extension TaskRun {
 
     /// True if no attempt follows a failure of this one.
     var isLastAttempt: Bool {
-        let most = entry.record.task.option { $0.maxAttempts } ?? configure.retry.maxAttempts
+        let most = entry.record.task.optionsBox?.value.maxAttempts ?? configure.retry.maxAttempts
         var record = entry.record
         record.noteProgress(received: entry.received)
         return record.countedAttempts >= most && record.attempts >= record.planCount
@@ -231,7 +231,7 @@ extension TaskRun {
     }
 
     /// When bytes of several sources may be combined.
-    var mirrorPolicy: MirrorPolicy { entry.record.task.option { $0.mirrorPolicy } ?? configure.mirrorPolicy }
+    var mirrorPolicy: MirrorPolicy { entry.record.task.optionsBox?.value.mirrorPolicy ?? configure.mirrorPolicy }
 
     /// Each entry of the plan is another file: nothing of the file of another entry is kept.
     func forgetOtherFile() {
@@ -280,5 +280,5 @@ extension TaskEntry {
 
     /// True if something vouches for the bytes of any source: the digests of pieces, or a digest of the whole file that did not
     /// come from a server. Validators then need not be strong.
-    var isVouched: Bool { hasPieceDigests || record.task.option { $0.checksum } != nil }
+    var isVouched: Bool { hasPieceDigests || record.task.optionsBox?.value.checksum != nil }
 }

@@ -6,7 +6,7 @@ extension Transfer {
     /// The path of the file to take over; nil without one, and if the task has bytes of its own or has read the file already.
     var adoptablePath: String? {
         let task = entry.record.task
-        guard !isStream, task.hasOptions, let path = task.options.adoptPath, !entry.record.isRepair,
+        guard !isStream, let path = task.optionsBox?.value.adoptPath, !entry.record.isRepair,
             entry.record.adopted?.path != path
         else { return nil }
         guard entry.record.received == 0 else {
@@ -33,7 +33,7 @@ extension Transfer {
         let control =
             FileNames.exists(path + ".aria2")
             ? try SmallFile.read(path + ".aria2", limit: 64 << 20, named: "control file") : nil
-        let isCompared = entry.record.task.option { $0.checksum } != nil || entry.hasPieceDigests
+        let isCompared = entry.record.task.optionsBox?.value.checksum != nil || entry.hasPieceDigests
         // A killed process leaves its part file; the record has the name.
         try book.save(entry)
         let target = part.file

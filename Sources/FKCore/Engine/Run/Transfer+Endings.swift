@@ -114,7 +114,7 @@ extension Transfer {
     /// known size decides without it.
     private func needsProofOfEnd(_ summary: TransportSummary) -> Bool {
         !summary.lengthVerified && !wasAskedForEnd && head?.httpVersion == "2" && entry.expectedDigest == nil
-            && entry.record.task.option { $0.size } == nil && !entry.hasPieceDigests
+            && entry.record.task.optionsBox?.value.size == nil && !entry.hasPieceDigests
     }
 
     /// The body has ended at the end of the file, as far as anything tells.

@@ -15,10 +15,10 @@ extension Transfer {
             range = SavedRange(start: 0, end: nil)
         }
         let known = ResumeRules.Known(
-            version(for: lane), askedAt: lane.mirror ?? url, maxSize: entry.record.task.option { $0.maxSize },
-            size: entry.record.task.option { $0.size }, policy: mirrorPolicy, binding: binding(of: lane.mirror ?? url),
+            version(for: lane), askedAt: lane.mirror ?? url, maxSize: entry.record.task.optionsBox?.value.maxSize,
+            size: entry.record.task.optionsBox?.value.size, policy: mirrorPolicy, binding: binding(of: lane.mirror ?? url),
             isRepair: entry.record.isRepair, name: entry.record.task.fileName ?? run.urlName,
-            expectedType: entry.record.task.option { $0.expectedType }, entityTag: entityTag(of: lane.mirror ?? url))
+            expectedType: entry.record.task.optionsBox?.value.expectedType, entityTag: entityTag(of: lane.mirror ?? url))
         lane.reopens = pieces.reopens
         var ask =
             lane.nextAsk
@@ -38,7 +38,7 @@ extension Transfer {
         let chain = book.chains.request.scoped(for: entry.context, url: lane.mirror ?? url)
         guard !chain.isEmpty else { return send(.init(form: request), with: lane) }
         let context = entry.context
-        let secret = entry.record.task.option { $0.secretHeaders } ?? []
+        let secret = entry.record.task.optionsBox?.value.secretHeaders ?? []
         // Requests for tokens take the same way as the file.
         let connection = TaskOptions(
             connectionOf: entry.record.task.options.transportOptions(over: schedule.configure.transport))
@@ -56,7 +56,7 @@ extension Transfer {
 
     /// The entity tag that a list has named for a source; nil without one. Tags of mirrors are their own.
     private func entityTag(of source: String) -> String? {
-        entry.record.task.option { $0.entityTag }.flatMap { source == entry.record.task.url ? $0 : nil }
+        entry.record.task.optionsBox?.value.entityTag.flatMap { source == entry.record.task.url ? $0 : nil }
     }
 
     /// The version of the stored bytes. A mirror beside the others was proven to have the same: its own validators decide
@@ -228,7 +228,7 @@ extension Transfer {
         }
         // A mirror's body must never replace the bytes of other lanes.
         let isAlone = lane.claim == nil && lane.mirror == nil
-        let checksum = entry.record.task.option { $0.checksum }
+        let checksum = entry.record.task.optionsBox?.value.checksum
         let receiver = RangeReceiver(
             plan: .init(
                 ask: lane.lastAsk, known: lane.known, index: lane.index,

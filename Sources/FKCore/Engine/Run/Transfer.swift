@@ -109,8 +109,8 @@ final class Transfer {
     /// The SHA-256 by which a finished file may take the place of a download; nil if none may.
     private var reusableDigest: String? {
         let task = entry.record.task
-        guard !isStream, task.hasOptions, task.options.reuse == true, entry.record.received == 0,
-            let checksum = task.options.checksum, checksum.algorithm == .sha256
+        guard !isStream, task.optionsBox?.value.reuse == true, entry.record.received == 0,
+            let checksum = task.optionsBox?.value.checksum, checksum.algorithm == .sha256
         else { return nil }
         return checksum.hex
     }

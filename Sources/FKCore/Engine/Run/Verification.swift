@@ -17,9 +17,9 @@ struct Verification {
     /// True if nothing has to be waited for, neither here nor to publish the file.
     var waitsForNothing: Bool {
         guard run.configure.durability == .process, !entry.isHandled(by: run.book.chains.response),
-            !entry.record.isRepair, !part.isAway, openSums == nil, entry.record.task.option({ $0.signature }) == nil
+            !entry.record.isRepair, !part.isAway, openSums == nil, entry.record.task.optionsBox?.value.signature == nil
         else { return false }
-        let existing = entry.record.task.option { $0.existing }
+        let existing = entry.record.task.optionsBox?.value.existing
         // An existing file may have to be compared as well.
         if existing == .skip, entry.hasPieceDigests { return false }
         guard let checksum = entry.expectedDigest else { return true }
@@ -56,7 +56,7 @@ struct Verification {
     /// - Throws: `.incompleteBody` if the part is shorter.
     private func settle(_ length: Int64) throws(DownloadError) {
         guard let expected = entry.record.expected else { return }
-        if let size = entry.record.task.option({ $0.size }), expected != size {
+        if let size = entry.record.task.optionsBox?.value.size, expected != size {
             run.startAnew()
             throw ResumeRules.wrongSize(expected, size)
         }
@@ -103,7 +103,7 @@ struct Verification {
 
     /// Verifies the signature, if the task has one.
     private func compareSignature(isolation: isolated (any Actor)? = #isolation) async throws(DownloadError) {
-        guard let signature = entry.record.task.option({ $0.signature }) else { return }
+        guard let signature = entry.record.task.optionsBox?.value.signature else { return }
         let path = part.file.path
         let fault = try await run.offThread { () throws(DownloadError) in try signature.fault(ofFile: path) }
         if let fault { throw try refuse(fault) }

@@ -39,7 +39,7 @@ package final class RateLimits {
     /// The rate limiters of a task.
     func limiters(for entry: TaskEntry) -> [RateLimiter] {
         var limiters = [total]
-        if let rate = entry.record.task.option({ $0.rateLimit }), rate > 0 {
+        if let rate = entry.record.task.optionsBox?.value.rateLimit, rate > 0 {
             let limiter = entry.limiter ?? RateLimiter(rate: rate, now: clock.now)
             if limiter.rate != rate { limiter.setRate(rate, now: clock.now) }
             entry.limiter = limiter
@@ -67,7 +67,7 @@ package final class RateLimits {
 
     /// The connections for a task's file: its own setting, else the command's, else the configuration's.
     func connections(of entry: TaskEntry) -> ConnectionLimit {
-        entry.record.task.option { $0.connections } ?? schedule.groups.connections(of: entry.group)
+        entry.record.task.optionsBox?.value.connections ?? schedule.groups.connections(of: entry.group)
             ?? schedule.configure.connections
     }
 

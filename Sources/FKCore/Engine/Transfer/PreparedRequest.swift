@@ -112,10 +112,10 @@ extension TransportRequest {
         at date: Date,
         prefersHTTP1: Bool = false
     ) throws(DownloadError) {
-        let marked = task.option { $0.secretHeaders } ?? []
+        let marked = task.optionsBox?.value.secretHeaders ?? []
         try self.init(
             prepared.form, secretHeaders: prepared.secretHeaders.union(marked.map { $0.lowercased() }),
-            isStranger: isStranger, signer: task.option { $0.awsSignature }, of: task.secretOrigin, options, at: date,
+            isStranger: isStranger, signer: task.optionsBox?.value.awsSignature, of: task.secretOrigin, options, at: date,
             prefersHTTP1: prefersHTTP1)
     }
 }

@@ -115,8 +115,8 @@ package enum KnownTaskRules {
         }
         let isNew = known.isNewVersion(asked)
         let hasOther =
-            asked.option { $0.checksum }.map { new in
-                known.option { $0.checksum }.map { $0.algorithm == new.algorithm && $0 != new } ?? false
+            asked.optionsBox?.value.checksum.map { new in
+                known.optionsBox?.value.checksum.map { $0.algorithm == new.algorithm && $0 != new } ?? false
             } ?? false
         let hasOtherLength = length.flatMap { length in task.options.size.map { $0 != length } } ?? false
         if isNew, hasOther || hasOtherLength { return (task, .renew) }

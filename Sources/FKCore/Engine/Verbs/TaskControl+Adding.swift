@@ -217,7 +217,7 @@ extension TaskControl {
     private func check(_ description: TaskDescription) throws(DownloadError) {
         let fault =
             description.fault ?? description.fileName.flatMap(fault(inName:))
-            ?? (description.hasOptions ? description.options.fault : nil)
+            ?? description.optionsBox?.value.fault
         if let fault { throw DownloadError(.invalidArgument, "Such a task cannot be made: \(fault).") }
     }
 
@@ -233,7 +233,7 @@ extension TaskControl {
         record.flatMap { record in
             guard var record else { return .success(nil) }
             do {
-                if record.task.hasOptions, record.task.options.pieces != nil {
+                if record.task.optionsBox?.value.pieces != nil {
                     // An existing task decides first (`readmit`).
                     if access(workPath.infoPath(record.id), F_OK) == 0 { return .success(nil) }
                     try PieceDigestFile.store(&record.task, as: record.id, in: workPath)
@@ -256,7 +256,7 @@ extension TaskControl {
 
     /// Writes the digests of pieces beside the info file, where the description has any.
     private func keepingPieces(_ description: TaskDescription, _ id: TaskID) throws -> TaskDescription {
-        guard description.hasOptions, description.options.pieces != nil else { return description }
+        guard description.optionsBox?.value.pieces != nil else { return description }
         var description = description
         try PieceDigestFile.store(&description, as: id, in: book.workPath)
         return description

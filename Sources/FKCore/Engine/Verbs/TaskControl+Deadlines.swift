@@ -33,7 +33,7 @@ extension TaskControl {
 extension TaskEntry {
     /// The error of a task that is past its deadline; nil for any other.
     func missedDeadline(at date: Date) -> DownloadError? {
-        guard record.task.hasOptions, let deadline = record.task.options.deadline, deadline <= date else { return nil }
+        guard let deadline = record.task.optionsBox?.value.deadline, deadline <= date else { return nil }
         return DownloadError(
             .deadlineExceeded,
             "The file was not complete at its deadline, \(Timestamp.seconds(deadline)).",
@@ -44,7 +44,7 @@ extension TaskEntry {
 extension Schedule {
     /// Has `Alarms` report the task at its deadline, if it has one.
     func watchDeadline(of entry: TaskEntry) {
-        guard entry.record.task.hasOptions, let deadline = entry.record.task.options.deadline else { return }
+        guard let deadline = entry.record.task.optionsBox?.value.deadline else { return }
         let seconds = min(max(deadline.timeIntervalSince(clock.date), 0), 1e9)
         alarms.expiries.push(entry.id, due: clock.now + Int64((seconds * 1e9).rounded(.up)))
         setDeadline()

@@ -115,7 +115,7 @@ extension TaskControl {
     private func keepingPieces(
         of asked: TaskDescription, in task: TaskDescription, _ id: TaskID
     ) throws -> TaskDescription {
-        guard let pieces = asked.option({ $0.pieces }), let kept = task.option({ $0.pieces }),
+        guard let pieces = asked.optionsBox?.value.pieces, let kept = task.optionsBox?.value.pieces,
             pieces.summary == kept.summary
         else { return task }
         if pieces.bytes != nil { try PieceDigestFile.write(pieces, book.workPath.digestsPath(id)) }

@@ -76,7 +76,7 @@ package struct RecordManifest {
         let sources = urls.enumerated().map { Manifest.Source($0.element, priority: min($0.offset + 1, 999_999)) }
         var entry = Manifest.Entry(name: name, sources: sources)
         entry.size = record.state == .complete ? record.expected : record.task.options.size ?? record.expected
-        for checksum in [record.task.hasOptions ? record.task.options.checksum : nil, record.validator?.digest] {
+        for checksum in [record.task.optionsBox?.value.checksum, record.validator?.digest] {
             if let checksum, checksum.algorithm.isDigest { _ = entry.digests.add(checksum) }
         }
         if needsSHA256, let digest = sha256(of: record, entry) { _ = entry.digests.add(digest) }

@@ -61,9 +61,7 @@ package struct TaskDescription: Codable, Sendable, Hashable {
         var words: Int?
         var attributes: [String: String] = [:]
         /// nil if no option is set, which is usual.
-        @Boxed var ownOptions: TaskOptions?
-        var hasOptions: Bool { _ownOptions.isThere }
-        func option<Value>(_ read: (TaskOptions) -> Value?) -> Value? { _ownOptions.read(read) }
+        var optionsBox: OptionsBox?
 
         init(url: String) { self.url = url }
     }
@@ -131,17 +129,14 @@ package struct TaskDescription: Codable, Sendable, Hashable {
     }
     /// Header fields, checksum, limits and other options. The default leaves every option to the downloader.
     package var options: TaskOptions {
-        get { own.ownOptions ?? TaskOptions() }
-        set { own.ownOptions = newValue == TaskOptions() ? nil : newValue }
+        get { own.optionsBox?.value ?? TaskOptions() }
+        set { own.optionsBox = OptionsBox(newValue) }
     }
     /// True if any option is set. It does not allocate default options, unlike `options`.
-    package var hasOptions: Bool { own.hasOptions }
+    package var hasOptions: Bool { own.optionsBox != nil }
 
-    /// One option; nil if it is not set. The others are not copied, unlike by `options`.
-    @inlinable
-    package func option<Value>(_ read: (TaskOptions) -> Value?) -> Value? { hasOptions ? chosenOption(read) : nil }
-    @usableFromInline
-    package func chosenOption<Value>(_ read: (TaskOptions) -> Value?) -> Value? { own.option(read) }
+    /// The options without a copy of all, to read one; nil if none is set.
+    package var optionsBox: OptionsBox? { own.optionsBox }
 
     /// The origin that may receive the secrets of the options; nil for none.
     package var secretOrigin: URLOrigin? { hasOptions ? options.secretOrigin(of: url) : URLOrigin(url) }
@@ -202,9 +197,9 @@ extension TaskDescription.Fields {
         try visitor.field("priority", &priority)
         try visitor.field("startsSuspended", &startsSuspended)
         try visitor.field("attributes", &attributes)
-        try visitor.usual("options", &ownOptions)
+        try visitor.usual("options", &optionsBox)
         try visitor.field("words", &words)
-        if Visitor.isReading, hasOptions, ownOptions == TaskOptions() { ownOptions = nil }
+        if Visitor.isReading, let box = optionsBox, box.value == TaskOptions() { optionsBox = nil }
     }
 }
 

@@ -303,7 +303,7 @@ extension TaskDescription {
     /// True if a request may replace the digests of this task by others: they came from a list, and the request is that list again, or is
     /// made by a list that takes its place. The word of a signed list is replaced by one of the same signer alone.
     package func isNewVersion(_ asked: TaskDescription) -> Bool {
-        guard let list = option({ $0.list }), let new = asked.option({ $0.list }),
+        guard let list = optionsBox?.value.list, let new = asked.optionsBox?.value.list,
             list.signer == nil || list.signer == new.signer
         else { return false }
         return asked.words.contains(.isNewVersion)
@@ -349,9 +349,9 @@ extension TaskDescription {
         let all = origins
         let isCovered = (known: known.origins.isSuperset(of: all), asked: asked.origins.isSuperset(of: all))
         if isCovered.known, isCovered.asked { return }
-        let isOfAsked = asked.option { $0.headers } == options.headers
-        let newNames = Set((asked.option { $0.headers } ?? []).map { $0.name.lowercased() })
-        let isOfKnown = known.option { $0.headers } == options.headers
+        let isOfAsked = asked.optionsBox?.value.headers == options.headers
+        let newNames = Set((asked.optionsBox?.value.headers ?? []).map { $0.name.lowercased() })
+        let isOfKnown = known.optionsBox?.value.headers == options.headers
         let kept = names.filter { name in
             let isNew = isOfAsked || !isOfKnown && newNames.contains(name)
             return isNew ? isCovered.asked : isCovered.known

@@ -250,7 +250,7 @@ extension DownloadInfo {
         }
         lastByteAt = record.lastByteAt
         if state != .complete { received = record.ranges.received }
-        if record.task.hasOptions, let most = record.task.options.maxAttempts {
+        if let most = record.task.optionsBox?.value.maxAttempts {
             maxAttempts = max(most + record.attemptsBeforeProgress, record.plan.count)
         }
         if state == .action { connections = max(1, record.ranges.count { $0.position < $0.end ?? .max }) }

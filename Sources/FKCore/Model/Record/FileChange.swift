@@ -40,6 +40,6 @@ extension TaskRecord {
     /// server; nil without one.
     package var fileDigest: Checksum? {
         if let changed { return try? Checksum(.crc32c, hex: changed.crc32c) }
-        return task.option { $0.checksum } ?? validator?.digest
+        return task.optionsBox?.value.checksum ?? validator?.digest
     }
 }

@@ -195,7 +195,7 @@ extension TaskRecord {
     package var version: FileVersion {
         FileVersion(
             source: source ?? task.url, length: expected, validator: validator, announced: announced?.checksum,
-            isVouched: task.option { $0.checksum } != nil || task.option { $0.pieces } != nil || isRepair,
+            isVouched: task.optionsBox?.value.checksum != nil || task.optionsBox?.value.pieces != nil || isRepair,
             needsDigest: needsDigest == true)
     }
 }
@@ -204,7 +204,7 @@ extension TaskRecord {
     /// The version of the finished file, with the digest that it must have.
     package var versionOfFinished: FileVersion {
         var version = version
-        if let checksum = task.option({ $0.checksum }) {
+        if let checksum = task.optionsBox?.value.checksum {
             version.validator = version.validator ?? Validator()
             version.validator?.digest = checksum
         }

@@ -94,7 +94,7 @@ extension TaskRecord {
     ///
     /// - Parameter isOffered: true if a server has offered the address, also if it is not in the plan.
     package func headers(for url: String, isOffered: Bool = false) -> [HeaderField] {
-        guard task.hasOptions, task.options.headers != nil, !isStranger(url, isOffered: isOffered) else { return [] }
+        guard task.optionsBox?.value.headers != nil, !isStranger(url, isOffered: isOffered) else { return [] }
         return task.options.headers(for: url, of: task.url, isListed: task.names(originOf: url))
     }
 

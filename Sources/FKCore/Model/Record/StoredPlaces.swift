@@ -28,7 +28,7 @@ extension TaskRecord: StoredPlaces {
     /// True if there are more places than those that `JSONText` converts as it writes them.
     var hasNestedPlaces: Bool {
         own.setAside != nil || own.former != nil || own.adopted != nil || own.leftBehind != nil
-            || own.task.option { $0.caPath ?? $0.cookiePath ?? $0.adoptPath ?? $0.clientCertificate?.path } != nil
+            || own.task.optionsBox?.value.hasPaths == true
     }
 
     /// The pieces and the digests are beside the record, so no place is stored for them. The trace and the texts of errors and
@@ -72,6 +72,8 @@ extension TaskDescription: StoredPlaces {
 }
 
 extension TaskOptions: StoredPlaces {
+    fileprivate var hasPaths: Bool { (caPath ?? cookiePath ?? adoptPath ?? clientCertificate?.path) != nil }
+
     package mutating func mapPlaces(
         _ change: (String) throws(DownloadError) -> String?
     ) throws(DownloadError) {

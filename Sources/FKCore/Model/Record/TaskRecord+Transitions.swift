@@ -237,7 +237,7 @@ extension TaskRecord {
         own.synced = nil
         own.finished = nil
         // The permission to replace another file was for the first download.
-        if task.option({ $0.existing }) == .overwrite { task.options.existing = .rename }
+        if task.optionsBox?.value.existing == .overwrite { task.options.existing = .rename }
     }
 
     /// Version 1.0 has the finished file that a refresh replaces among the files set aside.

@@ -146,7 +146,7 @@ extension TaskRecord {
     private mutating func trace(_ change: (inout Trace) -> Void) {
         var trace = trace ?? Trace()
         change(&trace)
-        let list = task.option { $0.list }.flatMap { try? StoreJSON.encode($0).count + 8 } ?? 0
+        let list = task.optionsBox?.value.list.flatMap { try? StoreJSON.encode($0).count + 8 } ?? 0
         // `"completedBy":"…"` and the name of this member.
         trace.fit(in: Trace.limit - list - 40)
         own.trace = trace.isEmpty ? nil : trace

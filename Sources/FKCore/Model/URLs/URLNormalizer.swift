@@ -119,7 +119,7 @@ package enum URLNormalizer {
         }
         guard parts.count == 2 else { return "[\(address.lowercased())]" }
         let zone = parts[1].hasPrefix("25") && parts[1].utf8.count > 2 ? parts[1].dropFirst(2) : parts[1]
-        guard !zone.isEmpty, zone.utf8.allSatisfy(isUnreserved) else {
+        guard !zone.isEmpty, zone.utf8.allSatisfy(\.isUnreserved) else {
             throw invalid("The zone of the IPv6 address in the URL is not valid.")
         }
         return "[\(address.lowercased())%25\(zone)]"
@@ -139,7 +139,7 @@ package enum URLNormalizer {
             name = encoded
         }
         name = name.lowercased()
-        guard name.utf8.allSatisfy(isUnreserved) else { throw invalid(bad) }
+        guard name.utf8.allSatisfy(\.isUnreserved) else { throw invalid(bad) }
         var labels = name.split(separator: ".", omittingEmptySubsequences: false)
         if labels.count > 1, labels.last == "" { labels.removeLast() }
         guard name.utf8.count <= 254, labels.allSatisfy({ (1...63).contains($0.utf8.count) }) else {
@@ -157,11 +157,6 @@ package enum URLNormalizer {
         return rest[..<((rest.lastIndex { !isBlank($0) }).map { $0 + 1 } ?? rest.startIndex)]
     }
 
-    /// RFC 3986 section 2.3.
-    private static func isUnreserved(_ byte: UInt8) -> Bool {
-        byte.isASCIILetter || byte.isASCIIDigit || "-._~".utf8.contains(byte)
-    }
-
     /// Percent-encodes all bytes except unreserved characters, sub-delimiters, `extra` and existing percent-encoding.
     private static func encode(_ bytes: ArraySlice<UInt8>, extra: String) -> String {
         var result: [UInt8] = []
@@ -171,7 +166,7 @@ package enum URLNormalizer {
             let stands =
                 byte == .percent
                 ? PercentCoding.value(bytes, at: index) != nil
-                : isUnreserved(byte) || "!$&'()*+,;=".utf8.contains(byte) || extra.utf8.contains(byte)
+                : byte.isUnreserved || "!$&'()*+,;=".utf8.contains(byte) || extra.utf8.contains(byte)
             if stands { result.append(byte) } else { PercentCoding.append(byte, to: &result) }
         }
         return String(decoding: result, as: UTF8.self)

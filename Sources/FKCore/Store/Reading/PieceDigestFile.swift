@@ -22,7 +22,7 @@ package enum PieceDigestFile {
     ///   a base that has moved.
     /// - Throws: `.noSpace` or `.disk`.
     package static func store(_ task: inout TaskDescription, as id: TaskID, in workPath: WorkPath) throws {
-        guard task.hasOptions, let pieces = task.options.pieces, pieces.bytes != nil else { return }
+        guard let pieces = task.optionsBox?.value.pieces, pieces.bytes != nil else { return }
         try write(pieces, workPath.digestsPath(id))
         task.options.pieces = pieces.summary
     }
@@ -94,7 +94,7 @@ package enum PieceDigestFile {
 extension StoreReader {
     /// The digests that a list has given for the pieces of a task's file; nil without any, or if their file is lost.
     package func pieceDigests(of record: TaskRecord) -> PieceDigests? {
-        guard record.task.hasOptions, let summary = record.task.options.pieces else { return nil }
+        guard let summary = record.task.optionsBox?.value.pieces else { return nil }
         return PieceDigestFile.read(home(of: record.id).digestsPath(record.id), of: summary)
     }
 }

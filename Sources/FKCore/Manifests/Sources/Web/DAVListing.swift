@@ -30,6 +30,7 @@ enum DAVListing {
     static func read(
         _ bytes: [UInt8], in folder: WebEntry, _ scope: SourceScope, base: String
     ) throws(ListingFault) -> FolderPage {
+        guard let base = LinkTarget.Base(base) else { throw ListingFault("its address is no URL") }
         var reader = XMLReader(bytes)
         var result = FolderPage()
         var open: [String] = []
@@ -94,7 +95,7 @@ enum DAVListing {
     }
 
     private static func add(
-        _ resource: Resource, _ folder: WebEntry, _ scope: SourceScope, _ base: String, _ result: inout FolderPage
+        _ resource: Resource, _ folder: WebEntry, _ scope: SourceScope, _ base: LinkTarget.Base, _ result: inout FolderPage
     ) {
         guard let target = LinkTarget(Array(resource.href.utf8), base: base) else {
             result.faults.append(SourceFault(resource.href, "its address is no URL", isIncomplete: false))

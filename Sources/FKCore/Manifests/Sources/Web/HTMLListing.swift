@@ -35,8 +35,10 @@ enum HTMLListing {
     ) throws(ListingFault) -> FolderPage {
         let page = LinkScanner(bytes)
         guard !page.isTooLong else { throw ListingFault("it has more than \(LinkScanner.maxLinks) links") }
-        var base = base
-        if let own = page.base, let target = LinkTarget(own, base: base) { base = target.url }
+        guard var base = LinkTarget.Base(base) else { throw ListingFault("its address is no URL") }
+        if let own = page.base, let target = LinkTarget(own, base: base), let named = LinkTarget.Base(target.url) {
+            base = named
+        }
         let prefix = folder.path.isEmpty ? "" : folder.path + "/"
         var result = FolderPage()
         var evidence = Evidence()

@@ -10,12 +10,39 @@ struct LinkTarget {
     /// True if the link names a part of the page only.
     let isFragment: Bool
 
+    /// The URL of the page that has the links.
+    struct Base {
+        fileprivate let scheme: String
+        /// The scheme and the host.
+        fileprivate let site: String
+        fileprivate let path: String
+        /// The URL of the page's folder, with a final slash.
+        fileprivate let folder: String
+
+        /// Reads the URL of a page, which is normalized; nil for one without a scheme.
+        init?(_ url: String) {
+            let parts = URLParts(url)
+            guard let scheme = parts.scheme else { return nil }
+            self.scheme = String(scheme)
+            site = "\(scheme)://\(parts.hostPort)"
+            path = String(parts.path)
+            folder = site + LinkTarget.withoutDots(String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]) + "/")
+        }
+    }
+
     /// Resolves a link; nil for other schemes than http and https, and for what is no URL.
     ///
     /// - Parameters:
     ///   - reference: the text of the link.
-    ///   - base: the URL of the page, normalized.
-    init?(_ reference: [UInt8], base: String) {
+    ///   - base: that of the page.
+    init?(_ reference: [UInt8], base: Base) {
+        if Self.isPlainName(reference) {
+            // Most links of a listing. Nothing of it would change.
+            url = base.folder + String(decoding: reference, as: UTF8.self)
+            hasQuery = false
+            isFragment = false
+            return
+        }
         var text = reference[...]
         isFragment = text.first == UInt8(ascii: "#")
         if let hash = text.firstIndex(of: UInt8(ascii: "#")) { text = text[..<hash] }
@@ -23,9 +50,7 @@ struct LinkTarget {
         hasQuery = question != nil
         let path = text[..<(question ?? text.endIndex)]
         let query = text[path.endIndex...]
-        let parts = URLParts(base)
-        guard let scheme = parts.scheme else { return nil }
-        let site = "\(scheme)://\(parts.hostPort)"
+        let site = base.site
         let result: String
         if let colon = path.firstIndex(of: UInt8(ascii: ":")), Self.isScheme(path[..<colon]) {
             let own = String(decoding: path[..<colon], as: UTF8.self).lowercased()
@@ -34,17 +59,24 @@ struct LinkTarget {
             }
             result = Self.plain(Self.encoded(text))
         } else if path.starts(with: "//".utf8) {
-            result = Self.plain("\(scheme):" + Self.encoded(text))
+            result = Self.plain("\(base.scheme):" + Self.encoded(text))
         } else if path.first == UInt8(ascii: "/") {
             result = site + Self.withoutDots(Self.encoded(path)) + Self.encoded(query)
         } else if path.isEmpty {
-            result = site + String(parts.path) + Self.encoded(query)
+            result = site + base.path + Self.encoded(query)
         } else {
-            let folder = parts.path[...(parts.path.lastIndex(of: "/") ?? parts.path.startIndex)]
+            let folder = base.path[..<(base.path.lastIndex(of: "/") ?? base.path.startIndex)] + "/"
             result = site + Self.withoutDots(folder + Self.encoded(path)) + Self.encoded(query)
         }
         guard let url = try? URLNormalizer.normalize(result) else { return nil }
         self.url = url
+    }
+
+    /// True for a name below the page's folder of unreserved characters alone (RFC 3986 section 2.3), with or without a final slash.
+    private static func isPlainName(_ bytes: [UInt8]) -> Bool {
+        let name = bytes.last == UInt8(ascii: "/") ? bytes.dropLast() : bytes[...]
+        // `.` and `..` are no names.
+        return name.count <= 255 && name.contains { $0 != UInt8(ascii: ".") } && name.allSatisfy(\.isUnreserved)
     }
 
     private static func isScheme(_ bytes: ArraySlice<UInt8>) -> Bool {
