@@ -34,7 +34,7 @@ final class AnswerBudget: Sendable {
     }
 
     /// - Returns: false if that is too much. Nothing is left then.
-    func take(bytes: Int) -> Bool {
+    func spend(bytes: Int) -> Bool {
         left.withLock { left in
             let isEnough = bytes <= left.bytes
             left.bytes = isEnough ? left.bytes - bytes : 0
@@ -43,7 +43,7 @@ final class AnswerBudget: Sendable {
     }
 
     /// - Returns: false if that is too much. Nothing is taken then.
-    func take(rows: Int) -> Bool {
+    func spend(rows: Int) -> Bool {
         left.withLock { left in
             guard rows <= left.rows else { return false }
             left.rows -= rows

@@ -58,7 +58,7 @@ package struct FrameReader: Sendable {
             case .wait: return .wait
             case .fault(let code): return .fault(code)
             case .whole(let opcode, let isLast, let payload):
-                if let step = take(opcode, isLast, payload) { return step }
+                if let step = handle(opcode, isLast, payload) { return step }
             }
         }
     }
@@ -102,7 +102,7 @@ package struct FrameReader: Sendable {
     }
 
     /// The effect of a frame; nil if there is none yet.
-    private mutating func take(_ opcode: UInt8, _ isLast: Bool, _ payload: [UInt8]) -> Step? {
+    private mutating func handle(_ opcode: UInt8, _ isLast: Bool, _ payload: [UInt8]) -> Step? {
         switch opcode {
         case 8: return Self.close(payload)
         case 9: return .ping(payload)

@@ -13,7 +13,7 @@ struct FreedMemory: Sendable {
     private var hasRun = true
 
     /// Bytes of a request and its answer, which are freed now.
-    mutating func note(bytes count: Int) { bytes += count }
+    mutating func record(bytes count: Int) { bytes += count }
 
     /// To be called with each tick.
     ///

@@ -40,7 +40,7 @@ package struct HTTPReader: Sendable {
     package mutating func append(_ new: some Sequence<UInt8>) { bytes += new }
 
     /// The bytes that wait, for a reader of another protocol.
-    package mutating func takeRest() -> [UInt8] {
+    package mutating func drainRemaining() -> [UInt8] {
         defer { bytes = [] }
         return Array(bytes[start...])
     }

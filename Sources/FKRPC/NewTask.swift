@@ -161,14 +161,14 @@ extension RPCService {
         let row = TaskRow(refused: task, name: table.rows[id(of: task)]?.name)
         refused.append(row.id)
         if refused.count > Self.maxRefused { table.remove(refused.removeFirst()) }
-        note(table.add(refused: row))
+        announce(table.add(refused: row))
         return table.rows[row.id] ?? row
     }
 
     /// Removes the refused downloads that a verb concerns, because the engine does not know them.
     ///
     /// - Returns: true if nothing else is concerned.
-    func takeRefused(_ verb: Verb, _ selector: TaskSelector) -> Bool {
+    func acceptRefused(_ verb: Verb, _ selector: TaskSelector) -> Bool {
         let found: [TaskID]
         switch selector.kind {
         case .all, .state(.error): found = refused
@@ -176,7 +176,7 @@ extension RPCService {
         default: found = []
         }
         if verb == .forget || verb == .trash {
-            for id in found { note(table.remove(id)) }
+            for id in found { announce(table.remove(id)) }
             refused.removeAll { found.contains($0) }
         }
         if case .id = selector.kind { return !found.isEmpty }

@@ -116,7 +116,7 @@ extension RPCService {
 
     /// Bounds the answer to one request.
     func spend(rows count: Int) throws(RPCError) {
-        guard Self.budget.take(rows: count) else {
+        guard Self.budget.spend(rows: count) else {
             throw RPCError("The answer would have more than \(Self.maxRows) tasks: ask for fewer at once.")
         }
     }

@@ -190,7 +190,7 @@ extension RPCService {
 
     /// Applies a verb, and the table shows its results.
     func perform(_ verb: Verb, _ selector: TaskSelector) async throws(RPCError) -> [VerbResult] {
-        if takeRefused(verb, selector) { return [] }
+        if acceptRefused(verb, selector) { return [] }
         do throws(DownloadError) {
             let results = try await downloader.engine.perform(.verb(verb, selector))
             await apply(results)
@@ -200,7 +200,7 @@ extension RPCService {
 
     /// Applies a verb to many tasks with one request to the engine.
     func perform(_ verb: Verb, _ ids: [TaskID]) async throws(RPCError) -> [VerbResult] {
-        let ids = ids.filter { !takeRefused(verb, .id($0)) }
+        let ids = ids.filter { !acceptRefused(verb, .id($0)) }
         guard !ids.isEmpty else { return [] }
         do throws(DownloadError) {
             let results = try await downloader.control.apply(verb, to: ids)

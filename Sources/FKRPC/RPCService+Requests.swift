@@ -7,7 +7,7 @@ extension RPCService {
     /// Answers the body of a POST or the message of a WebSocket: a call, or an array of calls.
     package func handle(_ body: [UInt8], from caller: RPCCaller = RPCCaller()) async -> RPCAnswer {
         guard let json = JSON(parsing: body), json.object != nil || json.array != nil else {
-            freedMemory.note(bytes: body.count)
+            freedMemory.record(bytes: body.count)
             return RPCAnswer(.parse)
         }
         return await handle(json, size: body.count, from: caller)
@@ -42,7 +42,7 @@ extension RPCService {
         let budget = AnswerBudget(request: size)
         if settings.secret == nil { budget.admit() }
         let reply = await Self.$budget.withValue(budget) { await answer(to: json, from: caller) }
-        freedMemory.note(bytes: size + reply.body.count)
+        freedMemory.record(bytes: size + reply.body.count)
         return reply
     }
 
@@ -109,7 +109,7 @@ extension RPCService {
         ///
         /// - Parameter count: its length in bytes.
         /// - Returns: false if that is too much.
-        func isWithin(_ budget: AnswerBudget, _ count: Int) -> Bool { outcome.isSpent || budget.take(bytes: count) }
+        func isWithin(_ budget: AnswerBudget, _ count: Int) -> Bool { outcome.isSpent || budget.spend(bytes: count) }
     }
 
     private func answer(_ reply: Reply) async -> RPCAnswer {
@@ -225,7 +225,7 @@ extension RPCService {
         mutating func append(_ outcome: Outcome) {
             guard !isOver else { return }
             let bytes = RPCService.item(outcome.result).bytes
-            let isFull = !budget.take(bytes: bytes.count + 1)
+            let isFull = !budget.spend(bytes: bytes.count + 1)
             written.append(isFull ? RPCService.tooLong.json : .text(bytes))
             isRefused = isRefused || outcome.isRefused
             isOver = isFull || outcome.endsBatch

@@ -113,19 +113,19 @@ package actor RPCService {
     ///
     /// - Returns: the tasks of which the table had no row.
     @discardableResult func refresh() async -> Set<TaskID> {
-        if reports.takeMiss() {
+        if reports.drainMiss() {
             // The record of a task that has just begun still says that it waits. Reports after this list stay until then.
             readings += 1
             let running = (try? await downloader.messager.running()) ?? []
             readings -= 1
             readAll()
-            for info in running where table.rows[info.id]?.state.isQueued == true { note(table.take(info)) }
+            for info in running where table.rows[info.id]?.state.isQueued == true { announce(table.absorb(info)) }
         }
-        return readings == 0 ? takeReports() : []
+        return readings == 0 ? drainReports() : []
     }
 
-    private func takeReports() -> Set<TaskID> {
-        let infos = reports.take()
+    private func drainReports() -> Set<TaskID> {
+        let infos = reports.drain()
         guard !infos.isEmpty else { return [] }
         // The reports of a task follow each other: its first one needs its record.
         let unknown = infos.filter { table.rows[$0.id] == nil && $0.state != .unknown }
@@ -134,9 +134,9 @@ package actor RPCService {
         for record in reader.records(news) { records[record.id] = record }
         for info in infos {
             if table.rows[info.id] == nil, let record = records[info.id], info.state != .unknown {
-                note(table.insert(record, as: info))
+                announce(table.insert(record, as: info))
             } else {
-                note(table.take(info))
+                announce(table.absorb(info))
             }
         }
         return news
@@ -149,11 +149,11 @@ package actor RPCService {
             return
         }
         let present = Set(records.map(\.id) + refused)
-        for id in table.rows.keys where !present.contains(id) { note(table.remove(id)) }
+        for id in table.rows.keys where !present.contains(id) { announce(table.remove(id)) }
         let isFirst = table.count == 0
         for record in records {
             let change = table.insert(record)
-            if !isFirst { note(change) }
+            if !isFirst { announce(change) }
         }
     }
 
@@ -167,7 +167,7 @@ package actor RPCService {
             table.update(record)
             missing.remove(record.id)
         }
-        for id in known where missing.contains(id) { note(table.remove(id)) }
+        for id in known where missing.contains(id) { announce(table.remove(id)) }
     }
 
     /// Applies the results of a verb at once, because a client asks right after its call.
@@ -176,7 +176,7 @@ package actor RPCService {
         await refresh()
         // Reports of another process's engine come later.
         guard await downloader.owner != .thisDownloader else { return }
-        for result in results where result.applied { note(table.set(result.after, of: result.id)) }
+        for result in results where result.applied { announce(table.set(result.after, of: result.id)) }
     }
 
     /// The time to the next tick: a second while nothing runs and no page looks.
@@ -207,7 +207,7 @@ package actor RPCService {
     }
 
     /// Tells clients of a change of state.
-    func note(_ change: TaskTable.Change?) {
+    func announce(_ change: TaskTable.Change?) {
         guard let change else { return }
         if change.before == nil {
             // A task that was added paused has not been paused, and one that has ended already has run.

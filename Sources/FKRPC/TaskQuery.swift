@@ -61,7 +61,7 @@ struct TaskQuery: Hashable, Sendable {
         if sort == .queue, barrel == nil, text == nil { return queueWindow(of: table) }
         var window = Window()
         var found: [TaskTable.Entry] = []
-        func take(_ entry: TaskTable.Entry) {
+        func absorb(_ entry: TaskTable.Entry) {
             window.readRows += 1
             guard matches(entry, &table) else { return }
             found.append(entry)
@@ -70,10 +70,10 @@ struct TaskQuery: Hashable, Sendable {
         }
         if sort == .queue {
             for place in Self.queue(of: table) where states?.contains(place.state) ?? true {
-                if let entry = table.entries[place.id] { take(entry) }
+                if let entry = table.entries[place.id] { absorb(entry) }
             }
         } else {
-            for entry in table.entries.values where states?.contains(entry.row.state) ?? true { take(entry) }
+            for entry in table.entries.values where states?.contains(entry.row.state) ?? true { absorb(entry) }
             found = ordered(found)
         }
         if !isAscending { found.reverse() }

@@ -110,7 +110,7 @@ package struct TaskRow: Sendable {
     /// Takes a report of the engine.
     ///
     /// - Parameter now: the time of a change of state.
-    mutating func take(_ info: DownloadInfo, now: Date) {
+    mutating func absorb(_ info: DownloadInfo, now: Date) {
         if info.state != state {
             if info.state.isEnded { finished = now } else { finished = nil }
             if info.state == .action { started = started ?? now }

@@ -140,7 +140,7 @@ package struct TaskTable {
     package mutating func insert(_ record: TaskRecord, as info: DownloadInfo? = nil, now: Date = Date()) -> Change? {
         let before = entries[record.id]?.row
         var row = TaskRow(record)
-        if let info { row.take(info, now: now) }
+        if let info { row.absorb(info, now: now) }
         if let before {
             row.finished = row.finished ?? (before.state == row.state ? before.finished : nil)
         } else {
@@ -182,16 +182,16 @@ package struct TaskTable {
     package mutating func progress(_ info: DownloadInfo) {
         guard let before = entries[info.id]?.row, before.state == .action, info.state == .action else { return }
         var row = before
-        row.take(info, now: before.created)
+        row.absorb(info, now: before.created)
         _ = replace(before, by: row)
     }
 
     /// Takes a report about a known task; nil if it is unknown, or if only its progress has changed.
-    package mutating func take(_ info: DownloadInfo, now: Date = Date()) -> Change? {
+    package mutating func absorb(_ info: DownloadInfo, now: Date = Date()) -> Change? {
         guard let before = entries[info.id]?.row else { return nil }
         if info.state == .unknown { return remove(info.id) }
         var row = before
-        row.take(info, now: now)
+        row.absorb(info, now: now)
         return replace(before, by: row)
     }
 

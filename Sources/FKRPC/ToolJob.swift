@@ -53,7 +53,7 @@ final class ToolJob: Sendable {
         run.variables = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("FK_") }
             .map { (name: $0.key, value: $0.value) }
         run.sink = { [news] bytes in
-            news.withLock { $0.reader.take(bytes) }
+            news.withLock { $0.reader.append(bytes) }
             return true
         }
         let work = Task { [news, run] in
@@ -137,7 +137,7 @@ struct ToolOutput: Sendable {
             })
     }
 
-    mutating func take(_ bytes: [UInt8]) {
+    mutating func append(_ bytes: [UInt8]) {
         var left = bytes[...]
         while let end = left.firstIndex(of: 0x0a) {
             if !isTooLong, rest.count + (end - left.startIndex) <= Self.maxLine { line(rest + left[..<end]) }

@@ -80,7 +80,7 @@ struct Output {
     }
 
     /// Takes the next bytes, at most a chunk.
-    mutating func take(into chunk: inout [UInt8]) {
+    mutating func drain(into chunk: inout [UInt8]) {
         var room = WebLimits.chunk
         while room > 0, index < parts.count {
             let end = min(parts[index].count, offset + room)

@@ -27,7 +27,7 @@ extension WebServer {
     }
 
     private func performEvents() {
-        for event in takeEvents() {
+        for event in drainEvents() {
             switch event {
             case .answer(let number, let answer):
                 guard let connection = connection(numbered: number) else { continue }
@@ -117,12 +117,12 @@ extension WebServer {
                 connection.input = .ignored
                 let step = reader.next()
                 connection.input = .http(reader)
-                goesOn = take(step, connection)
+                goesOn = handle(step, connection)
             case .frames(var reader, let peer):
                 connection.input = .ignored
                 let step = reader.next()
                 connection.input = .frames(reader, peer)
-                goesOn = take(step, connection, peer)
+                goesOn = handle(step, connection, peer)
             case .ignored: goesOn = false
             }
         }
@@ -138,7 +138,7 @@ extension WebServer {
     // MARK: HTTP
 
     /// - Returns: true if the next step may follow.
-    private func take(_ step: HTTPReader.Step, _ connection: Connection) -> Bool {
+    private func handle(_ step: HTTPReader.Step, _ connection: Connection) -> Bool {
         switch step {
         case .wait: return false
         case .fault(let status):
@@ -236,7 +236,7 @@ extension WebServer {
         guard case .http(var reader) = connection.input else { return }
         let number = connection.number
         let peer = RPCPeer { [weak self] bytes in self?.post(.message(number, bytes)) }
-        connection.input = .frames(FrameReader(maxMessage: WebLimits.body, reader.takeRest()), peer)
+        connection.input = .frames(FrameReader(maxMessage: WebLimits.body, reader.drainRemaining()), peer)
         connection.arrivalEnd = nil
         connection.hasRequest = true
         connection.output.append(
@@ -253,7 +253,7 @@ extension WebServer {
     }
 
     /// - Returns: true if the next step may follow.
-    private func take(_ step: FrameReader.Step, _ connection: Connection, _ peer: RPCPeer) -> Bool {
+    private func handle(_ step: FrameReader.Step, _ connection: Connection, _ peer: RPCPeer) -> Bool {
         switch step {
         case .wait: return false
         case .pong: break
@@ -292,7 +292,7 @@ extension WebServer {
     private func write(_ connection: Connection) -> Int32 {
         if library.hasPartialWrite(connection.wsi) != 0 { return 0 }
         var bytes = [UInt8](repeating: 0, count: WebSocketsLibrary.roomBefore)
-        connection.output.take(into: &bytes)
+        connection.output.drain(into: &bytes)
         let count = bytes.count - WebSocketsLibrary.roomBefore
         if count > 0 {
             let written = bytes.withUnsafeMutableBufferPointer {

@@ -109,7 +109,7 @@ final class WebServer: @unchecked Sendable {
         if isFirst, !isStopping.withLock({ $0 }) { library.wake(context) }
     }
 
-    func takeEvents() -> [Event] {
+    func drainEvents() -> [Event] {
         events.withLock { events in
             defer { events = [] }
             return events

@@ -123,7 +123,7 @@ import Testing
                 while start < bytes.count {
                     let end = min(bytes.count, start + 1 + random.below(longest))
                     try reader.take(Array(bytes[start..<end]))
-                    entries += reader.takeEntries()
+                    entries += reader.drainEntries()
                     start = end
                 }
                 var manifest = try reader.finish()
@@ -242,7 +242,7 @@ import Testing
             while !rest.isEmpty {
                 let portion = rest.prefix(1 + random.below(40))
                 rest = rest.dropFirst(portion.count)
-                list.take(Array(portion))
+                list.append(Array(portion))
                 if rest.isEmpty { list.finish() }
                 reading: while true {
                     switch try list.next() {

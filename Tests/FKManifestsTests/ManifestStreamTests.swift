@@ -66,7 +66,7 @@ import Testing
         while start < bytes.count {
             let end = min(bytes.count, start + max(1, portion()))
             try reader.take(Array(bytes[start..<end]))
-            let taken = reader.takeEntries()
+            let taken = reader.drainEntries()
             take(&reader, taken)
             entries += taken
             start = end
@@ -142,7 +142,7 @@ import Testing
         func fault(_ format: some DocumentFormat, _ text: String) -> String {
             var format = format
             do {
-                for byte in text.utf8 { try format.take([byte]) }
+                for byte in text.utf8 { try format.parse([byte]) }
                 return "\(try format.finish().entries.count)"
             } catch {
                 return error.description

@@ -194,13 +194,13 @@ struct RPCJobTests {
             var output = ToolOutput()
             let bytes = Array((text + text).utf8)
             for start in stride(from: 0, to: bytes.count, by: step) {
-                output.take(Array(bytes[start..<min(start + step, bytes.count)]))
+                output.append(Array(bytes[start..<min(start + step, bytes.count)]))
             }
             #expect(output.files.count == 2 && output.sums["new"]?["bytes"] == 2)
         }
         var output = ToolOutput()
-        for _ in 0..<200 { output.take([UInt8](repeating: UInt8(ascii: "x"), count: 1_000)) }
-        output.take(Array(("\n" + text).utf8))
+        for _ in 0..<200 { output.append([UInt8](repeating: UInt8(ascii: "x"), count: 1_000)) }
+        output.append(Array(("\n" + text).utf8))
         #expect(output.files.count == 1)
         #expect(ToolOutput.messages(Array(repeating: UInt8(ascii: "\n"), count: 99)).isEmpty)
         let many = String(repeating: "a\n", count: 60)
@@ -223,7 +223,7 @@ struct FreedMemoryTests {
     private func times(_ ticks: Int, _ isIdle: (Int) -> Bool, _ bytes: (Int) -> Int) -> [Int] {
         var freed = FreedMemory()
         return (1...ticks).filter { tick in
-            freed.note(bytes: bytes(tick))
+            freed.record(bytes: bytes(tick))
             return freed.tick(isIdle: isIdle(tick))
         }
     }

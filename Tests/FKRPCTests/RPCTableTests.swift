@@ -43,14 +43,14 @@ struct RPCTableTests {
         #expect(table.waiting.places.map(\.id) == ids)
         var info = DownloadInfo(id: ids[2], url: "", state: .action, count: .init(received: 5, expected: 10))
         info.bytesPerSecond = 7
-        #expect(table.take(info)?.after == .action)
-        #expect(table.take(info) == nil)
+        #expect(table.absorb(info)?.after == .action)
+        #expect(table.absorb(info) == nil)
         #expect(table.active.count == 1 && table.waiting.count == 4 && table.bytesPerSecond == 7)
         info.state = .error
-        #expect(table.take(info)?.before == .action)
+        #expect(table.absorb(info)?.before == .action)
         #expect(table.stopped.count == 2 && table.bytesPerSecond == 0)
         info.state = .unknown
-        #expect(table.take(info)?.after == .unknown)
+        #expect(table.absorb(info)?.after == .unknown)
         #expect(table.rows[ids[2]] == nil && table.ids(ofGIDPrefix: String(ids[2].hex.prefix(16))).isEmpty)
         // A late report of progress does not bring a task back.
         info.state = .action
@@ -152,11 +152,11 @@ struct RPCTableTests {
         window = query.window(of: &table)
         #expect(window.totals.count == 111 && table.madeSearchTexts == 10_000)
         var info = DownloadInfo(id: window.rows[0].id, url: "", state: .action)
-        _ = table.take(info)
+        _ = table.absorb(info)
         _ = query.window(of: &table)
         #expect(table.madeSearchTexts == 10_000)
         info.fileName = "new"
-        _ = table.take(info)
+        _ = table.absorb(info)
         _ = query.window(of: &table)
         #expect(table.madeSearchTexts == 10_001)
     }
@@ -179,7 +179,7 @@ struct RPCTableTests {
                 info.bytesPerSecond = Double(random.below(50))
                 info.barrels = random.oneIn(2) ? ["b"] : []
                 info.fileName = random.oneIn(2) ? "Näme\(random.below(9))" : nil
-                _ = table.take(info)
+                _ = table.absorb(info)
             }
             guard step % 10 == 0 else { continue }
             var query = TaskQuery()

@@ -11,7 +11,3 @@
 #if canImport(FoundationNetworking)
     @_exported import FoundationNetworking
 #endif
-
-// The short names of what applications get for their tests.
-package typealias FakeTransport = ScriptedTransport
-package typealias FakeGate = TestGate

@@ -35,8 +35,8 @@ struct EndedMembers: AsyncSequence, Sendable {
                 if Task.isCancelled { return nil }
                 // Read before the changes: what ends after this is in the next ones.
                 let isOver = feed.isOver.withLock(\.self)
-                let infos = feed.news.take()
-                if feed.news.takeMiss() || isOver { take(await barrel.memberInfos) } else { take(infos) }
+                let infos = feed.news.drain()
+                if feed.news.drainMiss() || isOver { append(await barrel.memberInfos) } else { append(infos) }
                 if !ready.isEmpty { break }
                 if isOver { return nil }
                 if await arrivals?.next(isolation: isolation) == nil { return nil }
@@ -44,7 +44,7 @@ struct EndedMembers: AsyncSequence, Sendable {
             return ready.popFirst()
         }
 
-        private mutating func take(_ infos: [DownloadInfo]) {
+        private mutating func append(_ infos: [DownloadInfo]) {
             for info in infos where info.state == .complete || info.state == .error {
                 guard seen.insert(info.id).inserted else { continue }
                 ready.append(DownloadTask(info.id, info.url, in: barrel.downloader))

@@ -14,22 +14,22 @@ struct ActiveTasks {
     /// Takes a change of state.
     ///
     /// - Returns: false if the last change said already that the task runs: its owner repeats it for each new follower.
-    mutating func take(_ info: DownloadInfo) -> Bool {
+    mutating func absorb(_ info: DownloadInfo) -> Bool {
         let isKnown = info.state == .action && orders[info.id] != nil
         orders[info.id] = info.state == .action ? info.order.later(than: order(of: info.id)) : nil
         guard !isKnown else { return false }
         running.removeAll { $0 == info.id }
         retrying.remove(info.id)
-        note([info])
+        record([info])
         return true
     }
 
-    mutating func take(_ info: AttemptInfo) {
+    mutating func absorb(_ info: AttemptInfo) {
         attempts[info.id] = if case .began = info.phase { info.url } else { nil }
     }
 
     /// Takes what the info files say now.
-    mutating func note(_ infos: [DownloadInfo]) {
+    mutating func record(_ infos: [DownloadInfo]) {
         for info in infos {
             if info.state == .action, !running.contains(info.id) { running.append(info.id) }
             if info.state == .idle, info.error != nil { retrying.insert(info.id) }

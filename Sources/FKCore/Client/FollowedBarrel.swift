@@ -35,7 +35,7 @@ struct FollowedBarrel {
     }
 
     /// Updates the sum for one member. Other tasks are ignored.
-    mutating func take(_ info: DownloadInfo) {
+    mutating func absorb(_ info: DownloadInfo) {
         guard barrel.contains(info.id) else { return }
         if info.state == .action { running.insert(info.id) } else { running.remove(info.id) }
         let share = TaskTotals.Share(info)
@@ -66,7 +66,7 @@ struct FollowedBarrel {
     /// - Throws: `.notFound` if the barrel was deleted.
     mutating func update(_ reader: StoreReader) throws {
         try refresh(reader)
-        reader.readAll(barrel.ids, problem: { _ in }) { _, record in take(DownloadInfo(record)) }
+        reader.readAll(barrel.ids, problem: { _ in }) { _, record in absorb(DownloadInfo(record)) }
     }
 
     /// The present sum, as `BarrelEntry.info`.

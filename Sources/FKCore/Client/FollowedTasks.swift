@@ -17,12 +17,12 @@ struct FollowedTasks: Equatable {
     mutating func begin() { isOver = true }
 
     /// Notes the URLs of tasks that the other process will run.
-    mutating func note(_ message: EngineMessage, in places: Places) {
+    mutating func record(_ message: EngineMessage, in places: Places) {
         guard !isOver, let add = message.request as? AddTasks else { return }
         for task in add.tasks { urls[places.id(of: task)] = task.url }
     }
 
-    mutating func note(_ info: DownloadInfo) {
+    mutating func record(_ info: DownloadInfo) {
         if !isOver { urls[info.id] = info.state.isSettled ? nil : info.url }
     }
 

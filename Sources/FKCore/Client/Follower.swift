@@ -65,11 +65,11 @@ final class Follower {
     func look(withProgress: Bool) {
         let news = changes.read()
         if news.hasGap { active.forgetRunning() }
-        for change in news.changes { take(change) }
+        for change in news.changes { absorb(change) }
         if news.hasGap || hasGap {
             fillGap(after: news.changes)
         } else if !changes.isConnected {
-            for info in differences(isGap: false) { take(info) }
+            for info in differences(isGap: false) { absorb(info) }
         }
         refreshBarrels()
         if withProgress { reportProgress() }
@@ -83,20 +83,20 @@ final class Follower {
         if open?.hasDrained() == true { observers.queueDrained() }
     }
 
-    private func take(_ change: Change) {
+    private func absorb(_ change: Change) {
         switch change {
         case .state(var info, let order):
             info.order = order
-            take(speeds.latest(info))
+            absorb(speeds.latest(info))
         case .attempt(let info, let url):
-            active.take(info)
+            active.absorb(info)
             observers.tell(info, url: url)
         }
     }
 
-    private func take(_ info: DownloadInfo) {
-        guard active.take(info) else { return }
-        open?.take(info)
+    private func absorb(_ info: DownloadInfo) {
+        guard active.absorb(info) else { return }
+        open?.absorb(info)
         var isOld = false
         for target in [Observers.Target.url(info.url), .id(info.id)] {
             // The info file was read after this change, and said more.
@@ -105,7 +105,7 @@ final class Follower {
         }
         if !isOld { observers.tell(info.id, url: info.url, info) }
         observers.tell(info)
-        for index in barrels.indices { barrels[index].take(info) }
+        for index in barrels.indices { barrels[index].absorb(info) }
         if info.state.isSettled { observers.waits.settled(info.id) }
     }
 
@@ -118,8 +118,8 @@ final class Follower {
         let later = changes.read()
         hasGap = later.hasGap
         let named = Set((known + later.changes).map(\.id))
-        for info in differing where !named.contains(info.id) { take(info) }
-        for change in later.changes { take(change) }
+        for info in differing where !named.contains(info.id) { absorb(info) }
+        for change in later.changes { absorb(change) }
     }
 
     /// The tasks whose info files differ from the last reports.
@@ -148,7 +148,7 @@ final class Follower {
             for (id, heard) in states where present[id] == nil && heard.state != .unknown {
                 differing.append(DownloadInfo(id: id, url: target.url ?? "", state: .unknown))
             }
-            active.note(infos)
+            active.record(infos)
         }
         for barrel in barrels {
             for info in present(barrel.running) where info.state != .action { differing.append(info) }
@@ -176,7 +176,7 @@ final class Follower {
                         id: info.id, url: url, number: info.attempts, phase: .progressed(info.count),
                         kept: info.count.received), url: info.url)
             }
-            for index in barrels.indices { barrels[index].take(info) }
+            for index in barrels.indices { barrels[index].absorb(info) }
         }
     }
 
@@ -288,7 +288,7 @@ extension Follower: ChangeFeed {
     /// These tasks are known from now on, if they run or wait for their next attempt.
     func infos(_ ids: [TaskID]) -> [DownloadInfo] {
         let infos = present(ids)
-        active.note(infos)
+        active.record(infos)
         return infos
     }
 
@@ -310,7 +310,7 @@ extension Follower: ChangeFeed {
     }
 
     func runningInOrder() throws -> [DownloadInfo] {
-        active.note(try reader.records { $0.state == .action }.map { DownloadInfo($0) })
+        active.record(try reader.records { $0.state == .action }.map { DownloadInfo($0) })
         return runningInfos()
     }
 

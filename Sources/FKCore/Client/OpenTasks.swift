@@ -22,7 +22,7 @@ struct OpenTasks {
     }
 
     /// Takes a change of state.
-    mutating func take(_ info: DownloadInfo) {
+    mutating func absorb(_ info: DownloadInfo) {
         if info.state.isSettled {
             ids.remove(info.id)
         } else {

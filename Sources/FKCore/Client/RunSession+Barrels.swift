@@ -80,7 +80,7 @@ extension RunSession {
     }
 
     /// Notes a member that has finished, for the index.
-    func noteFinished(_ info: DownloadInfo) {
+    func recordFinished(_ info: DownloadInfo) {
         for place in finished.indices
         where finished.count == 1 || info.barrels.contains(where: { $0.isExactly(finished[place].name) }) {
             finished[place].append(info)
@@ -90,7 +90,7 @@ extension RunSession {
     /// Adds the members that have finished to the index. The engine has written its last record and still owns the work path.
     private func keepFinished(_ access: SharedEngine) {
         guard !isStopped else { return }
-        takeBuffered()
+        drainBuffered()
         for members in finished { members.save { tracker.isComplete($0) } }
         finished = []
     }

@@ -60,7 +60,7 @@ extension RunSession {
     /// Takes the last changes, which arrive a moment after the wait for them has ended.
     private func hearEnds(_ access: SharedEngine) async {
         for _ in 0..<100 where !tracker.isSettled && !isStopped {
-            takeBuffered()
+            drainBuffered()
             if await settledInfos(access).isEmpty { return }
             try? await Task.sleep(for: .milliseconds(10))
         }

@@ -113,7 +113,7 @@ package actor RunSession {
         _ = await access.observeStates(missed: { [news] in news.miss() }) { [news] in news.add($0) }
         _ = await access.observeTrims { [trims] files in trims.withLock { $0.append(files) } }
         await access.startQueue()
-        if case .everything = goal { try await takeOpen(access) }
+        if case .everything = goal { try await reportOpen(access) }
         do {
             if case .barrels(let names) = goal { try await target(names, access) }
             try await perform(with: access)
@@ -128,12 +128,12 @@ package actor RunSession {
             }
         }
         // Not earlier, because the tracker did not know which tasks count. All changes were buffered.
-        let listener = Task { for await _ in news.arrivals { await self.takeNews(access) } }
+        let listener = Task { for await _ in news.arrivals { await self.handleNews(access) } }
         if !isStopped { await waitForGoal(access) }
         reporter.cancel()
         // The order of the ends is in the changes. The info files, which have the ends as well, have none.
         await access.readChanges()
-        takeBuffered()
+        drainBuffered()
         await report(access)
         let settled = await settledInfos(access)
         for problem in await access.takeProblems() { onEvent(.problem(problem.message)) }
@@ -142,7 +142,7 @@ package actor RunSession {
         await access.callbacks.drained()
         news.finish()
         await listener.value
-        takeBuffered()
+        drainBuffered()
         // Not earlier, because changes that were still buffered would report the tasks again.
         for info in settled { changed(info) }
         return tracker
@@ -190,7 +190,7 @@ package actor RunSession {
     }
 
     /// Reports the tasks that are open at the start, in portions, because a hundred thousand infos at once take 30 MB.
-    private func takeOpen(_ access: SharedEngine) async throws {
+    private func reportOpen(_ access: SharedEngine) async throws {
         let open = try await access.snapshot { try $0.openIDs() }
         let count = Int32(open.count)
         for start in stride(from: 0, to: count, by: 1_000) {
@@ -207,7 +207,7 @@ package actor RunSession {
         var isCut = false
         while !requests.isEmpty, !isStopped {
             let request = requests.removeFirst()
-            following.note(request, in: access.workPath.places)
+            following.record(request, in: access.workPath.places)
             var portions = Array((isEngine ? request.portions(of: 1_000) : [request]).reversed())
             while !isStopped, let portion = portions.popLast() {
                 // The next portion would fail for the same reason.
@@ -217,7 +217,7 @@ package actor RunSession {
         }
         while let addition, !isStopped, let request = try addition.next(isMessage: !isEngine) {
             let message = EngineMessage(request)
-            following.note(message, in: access.workPath.places)
+            following.record(message, in: access.workPath.places)
             if await !perform(message, with: access) { break }
         }
         hasHandedOver = !isRefused && !isCut && requests.isEmpty && addition?.tasks.isEmpty != false
@@ -229,7 +229,7 @@ package actor RunSession {
     private func perform(_ message: EngineMessage, with access: SharedEngine) async -> Bool {
         let reply = await access.answer(message.limited(by: own))
         adopt([reply])
-        takeBuffered()
+        drainBuffered()
         // The portions of a list that is added again are reported as they are added. Other targets may be queued again by a
         // later request.
         if case .added = goal { await hearSettled(access) }
@@ -250,14 +250,14 @@ package actor RunSession {
     private func hearSettled(_ access: SharedEngine) async {
         guard access.engine != nil else { return }
         // New tasks were reported already, so that they are not read again.
-        takeBuffered()
+        drainBuffered()
         while !isStopped {
             let ids = tracker.next(&heardPlaces, atMost: 1_000, isUnheard: true)
             guard !ids.isEmpty else { return }
             let infos = ((try? await access.snapshot { try $0.infos(ids) }) ?? []).filter(\.state.isSettled)
             guard !infos.isEmpty else { continue }
             // Reports from before the engine's answer are handled first; later reports are newer than the answer.
-            takeBuffered()
+            drainBuffered()
             for info in infos where tracker.isUnheard(info.id) { changed(info) }
         }
     }
@@ -294,9 +294,9 @@ package actor RunSession {
         onEvent(.waiting(infos.filter { $0.state == .idle }.compactMap(\.wait)))
     }
 
-    private func takeNews(_ access: SharedEngine) async {
-        takeBuffered()
-        guard news.takeMiss() else { return }
+    private func handleNews(_ access: SharedEngine) async {
+        drainBuffered()
+        guard news.drainMiss() else { return }
         var missing = tracker.openIDs
         var ids = Array(missing)[...]
         while !ids.isEmpty {
@@ -311,25 +311,25 @@ package actor RunSession {
         for id in missing where tracker.openIDs.contains(id) {
             changed(DownloadInfo(id: id, url: following.url(of: id), state: .unknown))
         }
-        if case .everything = goal { try? await takeOpen(access) }
+        if case .everything = goal { try? await reportOpen(access) }
     }
 
-    func takeBuffered() {
+    func drainBuffered() {
         // Before the file that got the room.
         let trimmed = trims.withLock { trims in
             defer { trims = [] }
             return trims
         }
         for files in trimmed { onEvent(.trimmed(files)) }
-        for info in news.take() { changed(info) }
+        for info in news.drain() { changed(info) }
     }
 
     /// - Parameter isIndexed: true for an info of the index.
     func changed(_ info: DownloadInfo, isIndexed: Bool = false) {
-        following.note(info)
+        following.record(info)
         if !finished.isEmpty, info.state != .complete, tracker.isComplete(info.id) { finished = [] }
         guard tracker.update(info) else { return }
-        if !isIndexed, info.state == .complete { noteFinished(info) }
+        if !isIndexed, info.state == .complete { recordFinished(info) }
         onEvent(.state(info))
         waits.heard(
             isOver: !tracker.isSettled || tracker.count(.suspend) == 0, openCount: tracker.openCount)

@@ -238,7 +238,7 @@ actor SharedEngine: EngineAccess {
             do {
                 if isStarted, try await takeOver() { return nil }
             } catch {
-                note("The work path \(workPath.root) cannot be taken over: \(error)")
+                record("The work path \(workPath.root) cannot be taken over: \(error)")
             }
         } else if let news = watch.look(EngineLock.content(workPath), now: EngineWatch.now) {
             follower.isOwnerSilent = news == .silent
@@ -258,7 +258,7 @@ actor SharedEngine: EngineAccess {
         if engine == nil, !isClosed { follower.look(withProgress: false) }
     }
 
-    private func note(_ text: String) {
+    private func record(_ text: String) {
         problems.append(DownloadError(.disk, text))
     }
 
@@ -291,12 +291,12 @@ actor SharedEngine: EngineAccess {
     }
 
     func takeProblems() async -> [DownloadError] {
-        let own = problems.take()
+        let own = problems.drain()
         return own + (await engine?.takeProblems() ?? [])
     }
 
-    func noteUnknown(_ url: String) async {
-        if let engine { await engine.noteUnknown(url) } else { problems.noteUnknown(url) }
+    func recordUnknown(_ url: String) async {
+        if let engine { await engine.recordUnknown(url) } else { problems.recordUnknown(url) }
     }
 
     // MARK: Requests
@@ -317,7 +317,7 @@ actor SharedEngine: EngineAccess {
                 let (reply, problems) = try await client.performMessage(message) { inquiry in
                     try await self.performHere(message, inquiry)
                 }
-                for problem in problems { note(problem) }
+                for problem in problems { record(problem) }
                 if case .failed(let error) = reply { throw error }
                 replies.append(reply)
             }

@@ -27,11 +27,11 @@ package struct TaskAddition: Sendable {
     /// - Parameter isMessage: true for a request to another process, which has more of them.
     /// - Throws: `.disk` if the list cannot be read.
     func next(isMessage: Bool) throws -> AddTasks? {
-        var portion = try tasks.take(atMost: Self.portion)
+        var portion = try tasks.drain(atMost: Self.portion)
         guard !portion.isEmpty else { return nil }
         var size = portion.reduce(0) { $0 + $1.messageSize }
         while isMessage, size < Self.messageSize, !tasks.isEmpty {
-            let more = try tasks.take(atMost: Self.portion)
+            let more = try tasks.drain(atMost: Self.portion)
             size += more.reduce(0) { $0 + $1.messageSize }
             portion += more
         }

@@ -33,7 +33,7 @@ package final class TaskNews: Sendable {
         continuation.yield()
     }
 
-    package func take() -> [DownloadInfo] {
+    package func drain() -> [DownloadInfo] {
         infos.withLock { infos in
             defer { infos = [] }
             return infos
@@ -41,7 +41,7 @@ package final class TaskNews: Sendable {
     }
 
     /// - Returns: true if changes were missed since the last call.
-    package func takeMiss() -> Bool {
+    package func drainMiss() -> Bool {
         hasMissed.withLock { hasMissed in
             defer { hasMissed = false }
             return hasMissed

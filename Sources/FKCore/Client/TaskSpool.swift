@@ -92,7 +92,7 @@ package final class TaskSpool: Sendable {
     ///
     /// - Parameter limit: the most that are returned, at least 1.
     /// - Throws: `.disk` if the file cannot be read.
-    package func take(atMost limit: Int) throws(DownloadError) -> [TaskDescription] {
+    package func drain(atMost limit: Int) throws(DownloadError) -> [TaskDescription] {
         do {
             return try state.withLock { state in
                 var tasks = Array(state.first.prefix(limit))
@@ -117,7 +117,7 @@ package final class TaskSpool: Sendable {
     ) throws(DownloadError) -> TaskSpool {
         let kept = TaskSpool(folder: folder, shared: shared, list: list)
         while true {
-            let tasks = try take(atMost: 1_000)
+            let tasks = try drain(atMost: 1_000)
             if tasks.isEmpty { return kept }
             for task in tasks where isIncluded(task) { try kept.append(task) }
         }

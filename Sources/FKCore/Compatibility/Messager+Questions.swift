@@ -22,7 +22,7 @@ extension Messager {
     /// it is taken. `DownloadInfo.fileURL` is nil until then.
     public func filePath(_ selector: some TaskSelecting) async -> String? {
         guard let record = await record(selector) else {
-            await noteUnknown(selector)
+            await recordUnknown(selector)
             return nil
         }
         return record.path ?? record.destination

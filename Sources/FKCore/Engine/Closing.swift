@@ -40,7 +40,7 @@ final class Closing {
         for run in runs { await run.ended() }
         await ownership.idle()
         await programs.finish(reporter.callbacks, executor)
-        await sync.perform(sync.takeLast())
+        await sync.perform(sync.drainLast())
         for entry in book.tasks.values where entry.isDirty { book.write(entry) }
         book.barrels.saveAll()
         transport.shutdown()

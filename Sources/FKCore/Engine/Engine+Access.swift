@@ -11,9 +11,9 @@ extension Engine: EngineAccess {
     package var currentConfigure: Configure { schedule.configure }
 
     /// Returns problems with reading or repair since the last call, at most 1,000 texts.
-    package func takeProblems() -> [DownloadError] { problems.take() }
+    package func takeProblems() -> [DownloadError] { problems.drain() }
 
-    package func noteUnknown(_ url: String) { problems.noteUnknown(url) }
+    package func recordUnknown(_ url: String) { problems.recordUnknown(url) }
 
     package nonisolated var isClosed: Bool { hasClosed.withLock { $0 } }
 

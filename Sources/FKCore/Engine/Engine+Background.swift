@@ -24,7 +24,7 @@ extension Engine {
     /// A piece was delivered, or has failed. Records decide what becomes of the pieces that no attempt has asked for.
     func deliveriesChanged() {
         guard let deliveries, !ownership.isClosed else { return }
-        background.delivered(deliveries.takeDelivered())
+        background.delivered(deliveries.drainDelivered())
         if ownership.mayWrite {
             var fates: [PieceKey: DeliveryRules.Fate] = [:]
             for key in deliveries.pieces {

@@ -26,7 +26,7 @@ extension Engine {
     }
 
     private func handleMessages() async {
-        while !ownership.isClosing, let batch = post.takeMessages() {
+        while !ownership.isClosing, let batch = post.drainMessages() {
             for (index, (id, request)) in batch.enumerated() {
                 // A closing engine leaves the remaining requests to the next engine.
                 if ownership.isClosing { break }
@@ -94,7 +94,7 @@ extension Engine {
         await afterLeftovers()
         if let posted {
             do {
-                if let reply = try post.mailbox.readReply(posted) ?? post.mailbox.takeUnwritten(posted) { return reply }
+                if let reply = try post.mailbox.readReply(posted) ?? post.mailbox.drainUnwritten(posted) { return reply }
                 try post.mailbox.withdraw(posted)
             } catch {
                 return .failed(DownloadError(wrapping: error, code: .disk, message: "The answer cannot be read."))

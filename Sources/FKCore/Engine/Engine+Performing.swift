@@ -70,7 +70,7 @@ extension Engine: RequestHost {
             defer { ownership.endOperation() }
             return await finish(started)
         }
-        return .waiting(task, rest: ChosenVerbs(choices: control.rest(of: started)))
+        return .waiting(task, rest: ChosenVerbs(choices: control.remaining(of: started)))
     }
 
     /// Applies a verb to each matching task, a portion at a time, so that a million results are never in memory at once. Only

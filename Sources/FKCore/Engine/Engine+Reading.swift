@@ -125,7 +125,7 @@ extension Engine {
         of id: TaskID, _ feed: ReadFeed, at position: Int64, generation: Int?
     ) throws(DownloadError) -> ReadView {
         let isInMemory = book[id] != nil
-        defer { if !isInMemory { book.rest(id) } }
+        defer { if !isInMemory { book.unload(id) } }
         let found: TaskEntry?
         do { found = try book.find(id) } catch {
             throw DownloadError(wrapping: error, code: .disk, message: "The task could not be read.")

@@ -145,7 +145,7 @@ package actor Engine {
                 }
             })
         programs.connect { [weak self] name, task, state, error in
-            self?.soon { $0.control.noteProgram(name, task.id, state, error) }
+            self?.soon { $0.control.recordProgram(name, task.id, state, error) }
         }
         callbacks.connect(inbox.engine)
         if FollowerLock.isHeld(workPath) { reporter.openChanges() } else { reporter.changes.end() }
@@ -241,7 +241,7 @@ package actor Engine {
         limitClosing()
         Task {
             await closing.finish()
-            background.takeAll().forEach { $0.call() }
+            background.drainAll().forEach { $0.call() }
             closing.releaseCallers()
         }
     }
@@ -262,7 +262,7 @@ package actor Engine {
         // Slots released here are filled after all events, with one wake-up of the transport.
         isStarting = true
         destinations.folders.beginTurn()
-        for event in inbox.take() {
+        for event in inbox.drain() {
             guard let run = book[event.id]?.taskRun else { continue }
             run.handle(event)
             perform(run)
@@ -301,9 +301,9 @@ package actor Engine {
             perform(run)
         }
         isStarting = false
-        for host in schedule.takeFullHosts() { schedule.yieldLanes(of: host) }
+        for host in schedule.drainFullHosts() { schedule.yieldLanes(of: host) }
         if schedule.hasTurn { schedule.setDeadline() }
-        if schedule.takePauseNews() { notices.write() }
+        if schedule.drainPauseNews() { notices.write() }
     }
 
     /// Performs what a run asks for after a call from outside its events.
@@ -314,7 +314,7 @@ package actor Engine {
 
     /// Performs the asynchronous work of a run, if it asks for any.
     private func perform(_ run: TaskRun) {
-        guard let work = run.takeWork() else { return }
+        guard let work = run.nextWork() else { return }
         let task = Task {
             await run.perform(work)
             perform(run)
@@ -375,7 +375,7 @@ package actor Engine {
     /// Syncs finished files in the background. A closing engine waits for it, so that no finished file is open when
     /// the work path is released.
     private func synchronizeDue() {
-        let files = sync.takeDue()
+        let files = sync.drainDue()
         guard !files.isEmpty, (try? ownership.beginOperation()) != nil else { return }
         Task {
             await sync.perform(files)

@@ -53,17 +53,17 @@ struct BagParser: LineFormat {
             && parts.2.starts(with: "data/".utf8)
     }
 
-    mutating func take(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError) {
+    mutating func parse(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError) {
         guard let first = bytes.first(where: { $0 != 0x20 && $0 != 0x09 }) else { return }
         if file == nil { try guess(bytes, line) }
-        if case .declaration = file { return try takeDeclaration(bytes, line) }
+        if case .declaration = file { return try parseDeclaration(bytes, line) }
         if first == UInt8(ascii: "#") { return }
         do throws(EntryFault) {
             switch file {
             case .fetch:
                 let entry = try fetchEntry(bytes, line)
                 try register(entry)
-            case .manifest(let algorithm): try takeManifest(bytes, line, algorithm)
+            case .manifest(let algorithm): try parseManifest(bytes, line, algorithm)
             case .unknown(let word): collector.passOver("hash \(word)")
             case .declaration, nil: break
             }
@@ -72,7 +72,7 @@ struct BagParser: LineFormat {
         }
     }
 
-    mutating func takeEntries() -> [Manifest.Entry] { [] }
+    mutating func drainEntries() -> [Manifest.Entry] { [] }
 
     mutating func finish() throws(ManifestError) -> Manifest {
         if case .declaration = file, version == nil {
@@ -103,7 +103,7 @@ struct BagParser: LineFormat {
         }
     }
 
-    private mutating func takeDeclaration(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError) {
+    private mutating func parseDeclaration(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError) {
         let text = String(decoding: bytes, as: UTF8.self)
         let parts = text.split(separator: ":", maxSplits: 1).map { String($0).trimmingBlanks }
         guard parts.count == 2 else { throw fault(line, "bagit.txt has lines 'NAME: VALUE' only") }
@@ -126,7 +126,7 @@ struct BagParser: LineFormat {
     }
 
     /// Reads a line `HEX NAME` with blanks or tabs between them.
-    private mutating func takeManifest(
+    private mutating func parseManifest(
         _ bytes: ArraySlice<UInt8>, _ line: Int, _ algorithm: Checksum.Algorithm
     ) throws(EntryFault) {
         let digits = bytes.prefix { $0 != 0x20 && $0 != 0x09 }

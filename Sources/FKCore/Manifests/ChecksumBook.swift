@@ -190,7 +190,7 @@ struct ChecksumBook: Sendable {
     /// Removes and returns the next files.
     ///
     /// - Parameter limit: the most that are returned.
-    mutating func take(atMost limit: Int) -> [Manifest.Entry] {
+    mutating func drain(atMost limit: Int) -> [Manifest.Entry] {
         let end = min(records.count, handedOut + limit)
         guard handedOut < end else { return [] }
         let entries = (handedOut..<end).map(entry)

@@ -52,7 +52,7 @@ struct ChecksumLine {
         } else if let found = try tagged(rest) {
             name = found
         } else if rest.starts(with: "DIST ".utf8) || rest.starts(with: "DATA ".utf8) {
-            name = try takeGentoo(rest)
+            name = try parseGentoo(rest)
         } else if let found = try algorithmFirst(rest) {
             name = found
         } else if let found = try plain(rest, heading) {
@@ -87,7 +87,7 @@ struct ChecksumLine {
         var rest = line[digits.endIndex...]
         guard digits.count >= 8, let next = rest.first, Self.isBlank(next) else { return nil }
         if digits.count < 32, SpelledDigest(Self.word(rest)).digest != nil { return nil }
-        try take(digits, heading)
+        try parse(digits, heading)
         let blanks = rest.prefix(while: Self.isBlank)
         // With a size, the columns are lined up by other blanks than the two of `sha256sum`.
         if blanks.count != 2 || blanks.contains(0x09), let name = sized(line[blanks.endIndex...]) { return name }
@@ -99,7 +99,7 @@ struct ChecksumLine {
     }
 
     /// Takes hexadecimal digits.
-    private mutating func take(_ digits: ArraySlice<UInt8>, _ heading: Heading?) throws(Fault) {
+    private mutating func parse(_ digits: ArraySlice<UInt8>, _ heading: Heading?) throws(Fault) {
         let text = String(decoding: digits, as: UTF8.self)
         if case .unsupported(let name) = heading { return unsupported.append(name) }
         if case .algorithm(let algorithm) = heading, algorithm.byteCount * 2 == digits.count,
@@ -199,7 +199,7 @@ struct ChecksumLine {
     }
 
     /// Reads a line of Gentoo's Manifest: `TYPE NAME SIZE ALG HEX ALG HEX …`.
-    private mutating func takeGentoo(_ line: ArraySlice<UInt8>) throws(Fault) -> ArraySlice<UInt8> {
+    private mutating func parseGentoo(_ line: ArraySlice<UInt8>) throws(Fault) -> ArraySlice<UInt8> {
         let words = line.split(whereSeparator: Self.isBlank)
         guard words.count >= 5, words.count % 2 == 1, let size = Int64(String(decoding: words[2], as: UTF8.self)),
             size >= 0

@@ -65,7 +65,7 @@ struct ChecksumListParser: LineFormat {
             && bracket.lastIndex(of: UInt8(ascii: ")")).map { bracket[$0...].contains(UInt8(ascii: "=")) } == true
     }
 
-    mutating func take(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError) {
+    mutating func parse(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError) {
         var bytes = bytes
         if try !passFrame(&bytes, line) { return }
         guard let first = bytes.first(where: { $0 != 0x20 && $0 != 0x09 }) else { return }
@@ -75,7 +75,7 @@ struct ChecksumListParser: LineFormat {
         }
         if first == UInt8(ascii: "#") || ChecksumLine.isTimestamp(bytes) { return }
         if let kind = Self.otherEntry(bytes) { return collector.passOver(kind, line: line) }
-        if Self.isBareDigest(bytes) { return try takeBareDigest(bytes, line) }
+        if Self.isBareDigest(bytes) { return try parseBareDigest(bytes, line) }
         let parsed: ChecksumLine
         do throws(ChecksumLine.Fault) {
             parsed = try ChecksumLine(bytes, heading: heading)
@@ -106,9 +106,9 @@ struct ChecksumListParser: LineFormat {
         return nil
     }
 
-    mutating func takeEntries() -> [Manifest.Entry] {
+    mutating func drainEntries() -> [Manifest.Entry] {
         guard isEnded else { return [] }
-        var entries = book.take(atMost: Self.portion)
+        var entries = book.drain(atMost: Self.portion)
         guard let base else { return entries }
         for index in entries.indices where entries[index].sources.isEmpty {
             entries[index].sources = [Manifest.Source(base.url(of: entries[index].name ?? ""))]
@@ -164,7 +164,7 @@ struct ChecksumListParser: LineFormat {
         }
     }
 
-    private mutating func takeBareDigest(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError) {
+    private mutating func parseBareDigest(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError) {
         let text = String(decoding: bytes, as: UTF8.self).trimmingBlanks
         let suffixes = [
             ".md5", ".sha1", ".sha224", ".sha256", ".sha384", ".sha512", ".md5sum", ".sha1sum", ".sha256sum",

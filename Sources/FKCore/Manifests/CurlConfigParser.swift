@@ -69,7 +69,7 @@ struct CurlConfigParser: LineFormat {
         return nil
     }
 
-    mutating func take(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError) {
+    mutating func parse(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError) {
         guard let first = bytes.first(where: { $0 != 0x20 && $0 != 0x09 }), first != UInt8(ascii: "#") else { return }
         guard let (name, value) = Self.option(bytes) else {
             return try collector.leaveOut(
@@ -78,12 +78,12 @@ struct CurlConfigParser: LineFormat {
                 ))
         }
         if name == "next" { return try close() }
-        do throws(EntryFault) { try take(name, value, line) } catch {
+        do throws(EntryFault) { try apply(name, value, line) } catch {
             try collector.leaveOut(ManifestError(form: .curl, line: line, error.reason))
         }
     }
 
-    private mutating func take(_ name: String, _ value: String, _ line: Int) throws(EntryFault) {
+    private mutating func apply(_ name: String, _ value: String, _ line: Int) throws(EntryFault) {
         switch name {
         case "url":
             if let fault = InputURL.fault(in: value) { throw EntryFault(fault) }
@@ -120,7 +120,7 @@ struct CurlConfigParser: LineFormat {
         (urls, outputs, headers, folder) = ([], [], [], nil)
     }
 
-    mutating func takeEntries() -> [Manifest.Entry] { collector.takeEntries() }
+    mutating func drainEntries() -> [Manifest.Entry] { collector.drainEntries() }
 
     mutating func finish() throws(ManifestError) -> Manifest {
         try close()

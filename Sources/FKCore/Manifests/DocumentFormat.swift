@@ -2,9 +2,9 @@
 /// bytes of one entry.
 protocol DocumentFormat: Sendable {
     /// Takes the next portion.
-    mutating func take(_ bytes: [UInt8]) throws(ManifestError)
+    mutating func parse(_ bytes: [UInt8]) throws(ManifestError)
     /// Removes and returns the complete entries.
-    mutating func takeEntries() -> [Manifest.Entry]
+    mutating func drainEntries() -> [Manifest.Entry]
     /// Ends the document.
     ///
     /// - Returns: the list without the entries that were taken.
@@ -20,18 +20,18 @@ protocol JSONListFormat: DocumentFormat {
     /// Reads an element of the array.
     mutating func add(_ element: JSONList.Element) throws(ManifestError)
     /// Takes what else the document has.
-    mutating func note(_ event: JSONList.Event) throws(ManifestError)
+    mutating func record(_ event: JSONList.Event) throws(ManifestError)
     /// Decides at the end of the document whether it was a list.
     mutating func end() throws(ManifestError)
 }
 
 extension JSONListFormat {
-    mutating func take(_ bytes: [UInt8]) throws(ManifestError) {
-        list.take(bytes)
+    mutating func parse(_ bytes: [UInt8]) throws(ManifestError) {
+        list.append(bytes)
         try readEvents()
     }
 
-    mutating func takeEntries() -> [Manifest.Entry] { collector.takeEntries() }
+    mutating func drainEntries() -> [Manifest.Entry] { collector.drainEntries() }
 
     mutating func finish() throws(ManifestError) -> Manifest {
         list.finish()
@@ -47,7 +47,7 @@ extension JSONListFormat {
             let event = try list.next()
             switch event {
             case .element(let element): try add(element)
-            case .member, .container: try note(event)
+            case .member, .container: try record(event)
             case .more, .done: return
             }
         }

@@ -22,7 +22,7 @@ struct ESGFParser: LineFormat {
         head.starts(with: "#!".utf8) && String(decoding: head, as: UTF8.self).contains(mark)
     }
 
-    mutating func take(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError) {
+    mutating func parse(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError) {
         let text = String(decoding: bytes, as: UTF8.self).trimmingBlanks
         if text.hasSuffix("<<\(Self.mark)") || text.hasSuffix("<<'\(Self.mark)'") {
             isInside = true
@@ -61,7 +61,7 @@ struct ESGFParser: LineFormat {
         return entry
     }
 
-    mutating func takeEntries() -> [Manifest.Entry] { collector.takeEntries() }
+    mutating func drainEntries() -> [Manifest.Entry] { collector.drainEntries() }
 
     mutating func finish() throws(ManifestError) -> Manifest {
         guard hasFound else { throw ManifestError(form: .esgf, "the script has no list of files of ESGF") }

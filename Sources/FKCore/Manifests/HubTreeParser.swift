@@ -24,7 +24,7 @@ struct HubTreeParser: JSONListFormat {
         collector.manifest.facts.commit = hub.commit
     }
 
-    mutating func note(_ event: JSONList.Event) {}
+    mutating func record(_ event: JSONList.Event) {}
 
     mutating func end() {}
 

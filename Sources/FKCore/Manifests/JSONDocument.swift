@@ -37,7 +37,7 @@ struct JSONDocument: JSONListFormat {
         base = reading.baseURL.map(RecordBase.init)
     }
 
-    mutating func note(_ event: JSONList.Event) {
+    mutating func record(_ event: JSONList.Event) {
         switch event {
         case .container(let name, let isArray):
             see(name)
@@ -254,9 +254,9 @@ struct JSONFiles {
     ) throws(EntryFault) -> Manifest.Entry? {
         var row = ListRow(line, rules)
         var own = Own()
-        try take(object, into: &row, &own, isTitled: list == "resources")
+        try read(object, into: &row, &own, isTitled: list == "resources")
         if let archive, !row.hasAddress, let name = object["name"]?.string {
-            try row.take(.address(.chosen), archive.url(of: try EntryFields.name(name)))
+            try row.set(.address(.chosen), archive.url(of: try EntryFields.name(name)))
         }
         guard row.hasAddress || rules.template != nil || rules.base != nil && row.hasName && list.isEmpty && !isOwn
         else {
@@ -288,11 +288,11 @@ struct JSONFiles {
     }
 
     /// - Parameter isTitled: true if `name` is a title.
-    private func take(
+    private func read(
         _ object: JSONReader.Object, into row: inout ListRow, _ own: inout Own, isTitled: Bool = false
     ) throws(EntryFault) {
         for member in object.members where !member.value.isNull {
-            if let text = member.value.text, row.needs(member.name) { row.take(value: text, of: member.name) }
+            if let text = member.value.text, row.needs(member.name) { row.set(value: text, of: member.name) }
             switch member.name {
             case "directory" where isOwn:
                 own.directory = member.value.string
@@ -304,14 +304,14 @@ struct JSONFiles {
             case "path" where isOwn && (object["fileName"] != nil || object["state"] != nil): continue
             // Of JSON:API.
             case "attributes" where object["url"] == nil, "extra":
-                if let inner = member.value.object { try take(inner, into: &row, &own) }
+                if let inner = member.value.object { try read(inner, into: &row, &own) }
                 continue
             case "links":
                 if let links = member.value.object {
                     for (name, rank) in [("content", ListField.AddressRank.file), ("download", .file), ("self", .page)]
                     {
                         guard let value = links[name] else { continue }
-                        try take(value, .address(rank), name, into: &row)
+                        try read(value, .address(rank), name, into: &row)
                         break
                     }
                     continue
@@ -321,12 +321,12 @@ struct JSONFiles {
             guard let field = rules.field(of: member.name) else { continue }
             // The name of a resource is a title.
             if isTitled, field == .name(1) { continue }
-            try take(member.value, field, member.name, into: &row)
+            try read(member.value, field, member.name, into: &row)
         }
     }
 
     /// Takes the values of a member: a text or number, an array of them, or an object.
-    private func take(
+    private func read(
         _ value: JSONReader.Value, _ field: ListField, _ name: String, into row: inout ListRow
     ) throws(EntryFault) {
         switch field {
@@ -337,7 +337,7 @@ struct JSONFiles {
                     throw EntryFault(isOwn ? "an address is no text" : "its '\(name)' is no text")
                 }
                 guard case .mirror = field else {
-                    try row.take(field, text, of: name)
+                    try row.set(field, text, of: name)
                     continue
                 }
                 var source = Manifest.Source(text)
@@ -345,40 +345,40 @@ struct JSONFiles {
                     source.priority = min(max(Int(clamping: number), 1), Manifest.Source.lowestPriority)
                 }
                 source.location = value.object?["location"]?.string
-                row.take(mirror: source)
+                row.add(mirror: source)
             }
         case .digest(let meaning):
-            for value in value.array ?? [value] { try take(digest: value, meaning, name, into: &row) }
+            for value in value.array ?? [value] { try read(digest: value, meaning, name, into: &row) }
         default:
             guard let text = (value.array?.first ?? value).text else {
                 // An object under a name such as `file` has another meaning.
                 if value.object != nil { return }
                 throw EntryFault(field == .size ? "its size is no whole number of bytes" : "its '\(name)' is no text")
             }
-            try row.take(field, text, of: name)
+            try row.set(field, text, of: name)
         }
     }
 
     /// A digest, or an object with digests: by the names of algorithms, or as `type` and `value`.
-    private func take(
+    private func read(
         digest value: JSONReader.Value, _ meaning: DigestWord.Meaning, _ name: String, into row: inout ListRow
     ) throws(EntryFault) {
         guard let object = value.object else {
             guard let text = value.text else { return }
-            return try row.take(.digest(meaning), text, of: name)
+            return try row.set(.digest(meaning), text, of: name)
         }
         if let type = (object["type"] ?? object["algorithm"] ?? object["name"])?.string,
             let text = (object["value"] ?? object["checksum"] ?? object["digest"] ?? object["hash"])?.string
         {
             let word = DigestWord.meaning(of: type) ?? .unsupported(String(type.prefix(20)))
-            return try row.take(.digest(word), text, of: name)
+            return try row.set(.digest(word), text, of: name)
         }
         for member in object.members {
             guard let text = member.value.string else { continue }
             if let algorithm = Checksum.Algorithm(member: member.name) {
-                try row.take(.digest(.algorithm(algorithm)), text, of: member.name)
+                try row.set(.digest(.algorithm(algorithm)), text, of: member.name)
             } else if let word = DigestWord.meaning(of: member.name) {
-                try row.take(.digest(word), text, of: member.name)
+                try row.set(.digest(word), text, of: member.name)
             }
         }
     }
@@ -393,17 +393,17 @@ struct JSONFiles {
         for text in paths {
             var row = ListRow(line, rules)
             if text.contains("://") {
-                try row.take(.address(.chosen), text)
+                try row.set(.address(.chosen), text)
             } else {
                 guard let base else {
                     throw EntryFault("'\(text)': give the URL of the package's folder with --base URL")
                 }
-                try row.take(.path(0), text)
-                try row.take(.address(.chosen), base.resolve(text.hasPrefix("./") ? text : BaseURL.encoded(text)))
+                try row.set(.path(0), text)
+                try row.set(.address(.chosen), base.resolve(text.hasPrefix("./") ? text : BaseURL.encoded(text)))
             }
             if paths.count == 1 {
-                if let size = object["bytes"]?.text { try row.take(.size, size) }
-                if let hash = object["hash"]?.string { try row.take(.digest(.any(isCertain: true)), hash) }
+                if let size = object["bytes"]?.text { try row.set(.size, size) }
+                if let hash = object["hash"]?.string { try row.set(.digest(.any(isCertain: true)), hash) }
             }
             found.entries.append(try row.finished())
             found.passedOver += row.notUnderstood
@@ -443,12 +443,12 @@ struct JSONFiles {
                 for part in asset.members where part.name != "title" && part.name != "name" {
                     guard !part.value.isNull, let field = rules.field(of: part.name) else { continue }
                     switch field {
-                    case .address, .size, .digest: try take(part.value, field, part.name, into: &row)
+                    case .address, .size, .digest: try read(part.value, field, part.name, into: &row)
                     default: break
                     }
                 }
                 if let size = asset["file:size"]?.text { row.size = try ListRow.size(size) }
-                if let digest = asset["file:checksum"]?.string { try row.take(.digest(.any(isCertain: true)), digest) }
+                if let digest = asset["file:checksum"]?.string { try row.set(.digest(.any(isCertain: true)), digest) }
                 var entry = try row.finished()
                 if let id = object["id"]?.text { Self.move(&entry, to: id) }
                 found.entries.append(entry)

@@ -51,7 +51,7 @@ struct JSONLinesParser: LineFormat {
                     })
     }
 
-    mutating func take(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError) {
+    mutating func parse(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError) {
         if bytes.allSatisfy({ $0 == 0x20 || $0 == 0x09 }) { return }
         let object: JSONReader.Object
         do throws(ManifestError) {
@@ -71,7 +71,7 @@ struct JSONLinesParser: LineFormat {
         for entry in found.entries { try collector.add(entry) }
     }
 
-    mutating func takeEntries() -> [Manifest.Entry] { collector.takeEntries() }
+    mutating func drainEntries() -> [Manifest.Entry] { collector.drainEntries() }
 
     mutating func finish() throws(ManifestError) -> Manifest { collector.manifest }
 }

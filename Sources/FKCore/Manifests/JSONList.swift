@@ -85,7 +85,7 @@ struct JSONList: Sendable {
     var heldBytes: Int { reader.bytes.count }
 
     /// Adds a portion.
-    mutating func take(_ bytes: [UInt8]) {
+    mutating func append(_ bytes: [UInt8]) {
         // The last byte stays: it tells whether a line ends there.
         let count = max(0, reader.index - 1)
         places.drop(count, of: reader.bytes)

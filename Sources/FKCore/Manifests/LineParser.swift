@@ -3,9 +3,9 @@ protocol LineFormat: Sendable {
     /// Takes the next line, without its end.
     ///
     /// - Parameter line: the number of the line, from 1.
-    mutating func take(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError)
+    mutating func parse(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError)
     /// Removes and returns the complete entries, which later lines cannot change.
-    mutating func takeEntries() -> [Manifest.Entry]
+    mutating func drainEntries() -> [Manifest.Entry]
     mutating func finish() throws(ManifestError) -> Manifest
 }
 
@@ -29,7 +29,7 @@ struct LineParser: Sendable {
         self.list = list
     }
 
-    mutating func take(_ bytes: [UInt8]) throws(ManifestError) {
+    mutating func parse(_ bytes: [UInt8]) throws(ManifestError) {
         var start = isAfterCR && bytes.first == 0x0a ? 1 : 0
         if !bytes.isEmpty { isAfterCR = false }
         var index = start
@@ -49,7 +49,7 @@ struct LineParser: Sendable {
         }
     }
 
-    mutating func takeEntries() -> [Manifest.Entry] { list.takeEntries() }
+    mutating func drainEntries() -> [Manifest.Entry] { list.drainEntries() }
 
     mutating func finish() throws(ManifestError) -> Manifest {
         if !carry.isEmpty { try emit([]) }
@@ -65,6 +65,6 @@ struct LineParser: Sendable {
             carry = []
         }
         if line == 1, bytes.starts(with: [0xef, 0xbb, 0xbf]) { bytes = bytes.dropFirst(3) }
-        try list.take(bytes, line)
+        try list.parse(bytes, line)
     }
 }

@@ -106,12 +106,12 @@ struct ListRow {
     func needs(_ column: String) -> Bool { rules.template?.names.contains { $0.isExactly(column) } ?? false }
 
     /// Takes a value for the template.
-    mutating func take(value: String, of column: String) { values[column] = value }
+    mutating func set(value: String, of column: String) { values[column] = value }
 
     /// Takes a value.
     ///
     /// - Parameter column: the name of the field in the list, for messages.
-    mutating func take(_ field: ListField, _ text: String, of column: String = "") throws(EntryFault) {
+    mutating func set(_ field: ListField, _ text: String, of column: String = "") throws(EntryFault) {
         let value = text.trimmingBlanks
         // A name may consist of blanks.
         if value.isEmpty, text.isEmpty || field != .name(0) { return }
@@ -156,7 +156,7 @@ struct ListRow {
     }
 
     /// Takes an address with its priority and country.
-    mutating func take(mirror: Manifest.Source) { mirrors.append(mirror) }
+    mutating func add(mirror: Manifest.Source) { mirrors.append(mirror) }
 
     /// Takes a digest.
     mutating func add(_ digest: Checksum) throws(EntryFault) {
@@ -195,11 +195,11 @@ struct ListRow {
     mutating func finished() throws(EntryFault) -> Manifest.Entry {
         var entry = Manifest.Entry(line: line)
         if let template = rules.template { addresses = [(.chosen, try template.url(values))] }
-        try takePlainDigests()
+        try parsePlainDigests()
         let best = addresses.map(\.rank).min()
         var other: EntryFault?
         for address in addresses where address.rank == best {
-            do throws(EntryFault) { try take(address.url, to: &entry) } catch { other = other ?? error }
+            do throws(EntryFault) { try add(address.url, to: &entry) } catch { other = other ?? error }
         }
         for mirror in mirrors {
             var source = mirror
@@ -220,7 +220,7 @@ struct ListRow {
         return entry
     }
 
-    private mutating func takePlainDigests() throws(EntryFault) {
+    private mutating func parsePlainDigests() throws(EntryFault) {
         let named = algorithm.flatMap { Checksum.Algorithm(member: $0) ?? Checksum.Algorithm(listed: $0) }
         let other = algorithm.flatMap(DigestWord.unsupported)
         for text in plainDigests {
@@ -287,7 +287,7 @@ struct ListRow {
         fault.reason.contains("' is not supported; http and https")
     }
 
-    private mutating func take(_ text: String, to entry: inout Manifest.Entry) throws(EntryFault) {
+    private mutating func add(_ text: String, to entry: inout Manifest.Entry) throws(EntryFault) {
         let url = try url(text)
         if !entry.sources.contains(where: { $0.url.isExactly(url) }) { entry.sources.append(Manifest.Source(url)) }
     }

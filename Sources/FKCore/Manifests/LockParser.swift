@@ -24,14 +24,14 @@ struct LockParser: LineFormat {
         text.dropFirst().drop { $0 == 0x20 }.starts(with: "\"fk-lock\"".utf8)
     }
 
-    mutating func take(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError) {
+    mutating func parse(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError) {
         guard !bytes.allSatisfy({ $0 == 0x20 || $0 == 0x09 }) else { return }
         for mark in ["<<<<<<< ", "=======", ">>>>>>> "] where bytes.starts(with: mark.utf8) {
             throw ManifestError(
                 form: .lock, line: line, "a merge conflict is not resolved here: keep one line for each name")
         }
         let object = try JSONReader.object(bytes, .lock, line)
-        guard hasHeader else { return try takeHeader(object, line) }
+        guard hasHeader else { return try parseHeader(object, line) }
         let entry: Manifest.Entry
         do throws(EntryFault) {
             entry = try member(object, line)
@@ -41,7 +41,7 @@ struct LockParser: LineFormat {
         try collector.add(entry)
     }
 
-    mutating func takeEntries() -> [Manifest.Entry] { collector.takeEntries() }
+    mutating func drainEntries() -> [Manifest.Entry] { collector.drainEntries() }
 
     mutating func finish() throws(ManifestError) -> Manifest {
         guard hasHeader else {
@@ -50,7 +50,7 @@ struct LockParser: LineFormat {
         return collector.manifest
     }
 
-    private mutating func takeHeader(_ object: JSONReader.Object, _ line: Int) throws(ManifestError) {
+    private mutating func parseHeader(_ object: JSONReader.Object, _ line: Int) throws(ManifestError) {
         guard let version = object["fk-lock"]?.integer else {
             throw ManifestError(form: .lock, line: line, "the lock file has no header line {\"fk-lock\":1,…}")
         }

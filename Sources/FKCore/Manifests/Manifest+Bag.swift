@@ -19,7 +19,7 @@ extension Manifest {
         var parts: [(name: String, manifest: Manifest)] = []
         for file in files where BagParser.algorithm(file.name) != nil || file.name == "fetch.txt" {
             var lines = LineParser(.bagit, BagParser(file.name, encodesPercent: encodesPercent, reading))
-            try lines.take(file.bytes)
+            try lines.parse(file.bytes)
             parts.append((file.name, try lines.finish()))
         }
         let manifests = parts.filter { $0.name != "fetch.txt" }.map(\.manifest)
@@ -30,7 +30,7 @@ extension Manifest {
                 form: .bagit, "no manifest of the bag is of an algorithm that is known here, such as sha256 or sha512")
         }
         var collector = ManifestCollector(.bagit, reading)
-        for part in parts { collector.take(part.manifest) }
+        for part in parts { collector.absorb(part.manifest) }
         var merged = merge(known)
         let fetch = parts.first { $0.name == "fetch.txt" }?.manifest.entries ?? []
         // Since version 1.0 every manifest lists every file (section 2.1.3).
@@ -53,7 +53,7 @@ extension Manifest {
         var number = 0
         for line in bytes.split(whereSeparator: { $0 == 0x0a || $0 == 0x0d }) {
             number += 1
-            try parser.take(number == 1 && line.starts(with: [0xef, 0xbb, 0xbf]) ? line.dropFirst(3) : line, number)
+            try parser.parse(number == 1 && line.starts(with: [0xef, 0xbb, 0xbf]) ? line.dropFirst(3) : line, number)
         }
         _ = try parser.finish()
         return parser.version?.hasPrefix("0.") == false

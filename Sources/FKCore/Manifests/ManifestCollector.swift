@@ -56,7 +56,7 @@ struct ManifestCollector: Sendable {
     mutating func leaveOut(_ fault: ManifestError) throws(ManifestError) {
         guard skips else { throw fault }
         try countOne(fault.line)
-        note(fault)
+        record(fault)
     }
 
     /// Leaves out a part of an entry, such as one of several URLs.
@@ -64,13 +64,13 @@ struct ManifestCollector: Sendable {
     /// - Throws: the fault, if bad entries are not skipped.
     mutating func leaveOutPart(_ fault: ManifestError) throws(ManifestError) {
         guard skips else { throw fault }
-        note(fault)
+        record(fault)
     }
 
     /// Adds the faults and unsupported kinds of a part of the list.
-    mutating func take(_ part: Manifest) {
+    mutating func absorb(_ part: Manifest) {
         manifest.faultCount += part.faultCount - part.faults.count
-        for fault in part.faults { note(fault) }
+        for fault in part.faults { record(fault) }
         for (kind, count) in part.passedOver { manifest.passedOver[kind, default: 0] += count }
         manifest.passedOverLines.merge(part.passedOverLines) { $0 < $1 ? $0 : $1 }
     }
@@ -85,7 +85,7 @@ struct ManifestCollector: Sendable {
         manifest.passedOver[kind, default: 0] += 1
     }
 
-    mutating func takeEntries() -> [Manifest.Entry] {
+    mutating func drainEntries() -> [Manifest.Entry] {
         defer { manifest.entries = [] }
         return manifest.entries
     }
@@ -93,7 +93,7 @@ struct ManifestCollector: Sendable {
     /// True if nothing was added or left out so far.
     var isEmpty: Bool { count == 0 }
 
-    private mutating func note(_ fault: ManifestError) {
+    private mutating func record(_ fault: ManifestError) {
         manifest.faultCount += 1
         if manifest.faults.count < Self.maxFaults { manifest.faults.append(fault) }
     }

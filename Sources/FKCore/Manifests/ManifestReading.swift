@@ -107,7 +107,7 @@ extension Manifest {
 
 /// Reads a list in portions.
 ///
-/// Lists are parsed as they arrive, and `takeEntries()` removes parsed entries, so memory stays bounded. What is left for
+/// Lists are parsed as they arrive, and `drainEntries()` removes parsed entries, so memory stays bounded. What is left for
 /// each file is about 40 bytes for its name, in forms that refuse two files of one name.
 public struct ManifestReader: Sendable {
     private let fileName: String?
@@ -139,10 +139,10 @@ public struct ManifestReader: Sendable {
     /// - Throws: `ManifestError`; the reader is unusable afterwards.
     public mutating func take(_ bytes: [UInt8]) throws(ManifestError) {
         count += bytes.count
-        try takeText(encoding.take(bytes))
+        try parseText(encoding.decode(bytes))
     }
 
-    private mutating func takeText(_ bytes: [UInt8]) throws(ManifestError) {
+    private mutating func parseText(_ bytes: [UInt8]) throws(ManifestError) {
         if form == nil {
             keep(bytes)
             guard kept.count >= Recognition.usedBytes else { return }
@@ -156,41 +156,41 @@ public struct ManifestReader: Sendable {
 
     /// Removes and returns the complete entries. The last entry of a list of lines stays, because later lines may belong
     /// to it.
-    public mutating func takeEntries() -> [Manifest.Entry] { lines?.takeEntries() ?? document?.takeEntries() ?? [] }
+    public mutating func drainEntries() -> [Manifest.Entry] { lines?.drainEntries() ?? document?.drainEntries() ?? [] }
 
     /// The number of bytes in memory that were not parsed.
     var heldBytes: Int { kept.count + (document?.heldBytes ?? 0) }
 
     /// Ends the list.
     ///
-    /// - Returns: the list without the entries that `takeEntries()` has returned.
+    /// - Returns: the list without the entries that `drainEntries()` has returned.
     /// - Throws: `ManifestError`, as `init(parsing:)`.
     public mutating func finish() throws(ManifestError) -> Manifest {
         var manifest = try end()
         while true {
-            let entries = takeEntries()
+            let entries = drainEntries()
             if entries.isEmpty { return manifest }
             manifest.entries += entries
         }
     }
 
-    /// Ends the list. `takeEntries()` returns the entries that are not in the result, in portions: a list whose entries are known at its
+    /// Ends the list. `drainEntries()` returns the entries that are not in the result, in portions: a list whose entries are known at its
     /// end alone then needs little memory.
     ///
     /// - Throws: as `finish()`.
     package mutating func end() throws(ManifestError) -> Manifest {
         let last = encoding.finish()
-        if !last.isEmpty { try takeText(last) }
+        if !last.isEmpty { try parseText(last) }
         if form == nil { try recognize() }
         try checkSize()
         let manifest = if lines != nil { try lines!.finish() } else { try document!.finish() }
         // The result has them.
-        if !manifest.entries.isEmpty { _ = takeEntries() }
+        if !manifest.entries.isEmpty { _ = drainEntries() }
         return manifest
     }
 
     private mutating func parse(_ bytes: [UInt8]) throws(ManifestError) {
-        if lines != nil { try lines!.take(bytes) } else { try document!.take(bytes) }
+        if lines != nil { try lines!.parse(bytes) } else { try document!.parse(bytes) }
     }
 
     private mutating func recognize() throws(ManifestError) {

@@ -32,7 +32,7 @@ extension Manifest {
         var writer = ManifestWriter(output, facts)
         for entry in sortedEntries { writer.add(entry) }
         writer.finish()
-        return Written(bytes: writer.take(), leftOut: writer.leftOut)
+        return Written(bytes: writer.drain(), leftOut: writer.leftOut)
     }
 
     /// The entries sorted by the bytes of their names. Entries without a name are last, sorted by URL.
@@ -105,7 +105,7 @@ package struct ManifestWriter {
     }
 
     /// Removes and returns the text since the last call, in UTF-8.
-    package mutating func take() -> [UInt8] {
+    package mutating func drain() -> [UInt8] {
         defer { bytes = [] }
         return bytes
     }

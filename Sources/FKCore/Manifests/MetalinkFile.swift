@@ -195,16 +195,16 @@ struct MetalinkFile {
         guard let scheme = Self.scheme(text) else {
             guard let base, !text.isEmpty else { return .refused("'\(text)' is no address: it has no scheme") }
             source.url = base.resolve(text)
-            return take(source)
+            return address(source)
         }
         guard scheme == "http" || scheme == "https" else {
             passedOver += 1
             return .passedOver(scheme)
         }
-        return take(source)
+        return address(source)
     }
 
-    private mutating func take(_ source: Manifest.Source) -> Address {
+    private mutating func address(_ source: Manifest.Source) -> Address {
         if let reason = InputURL.fault(in: source.url) { return .refused(reason) }
         if known[source.url] == nil {
             known[source.url] = true

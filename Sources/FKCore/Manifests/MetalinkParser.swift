@@ -100,7 +100,7 @@ struct MetalinkParser: DocumentFormat {
         base = reading.baseURL.map(BaseURL.init)
     }
 
-    mutating func take(_ bytes: [UInt8]) throws(ManifestError) {
+    mutating func parse(_ bytes: [UInt8]) throws(ManifestError) {
         // The last byte stays: it tells whether a line ends there.
         let count = max(0, reader.index - 1)
         places.drop(count, of: reader.bytes)
@@ -108,7 +108,7 @@ struct MetalinkParser: DocumentFormat {
         try readEvents()
     }
 
-    mutating func takeEntries() -> [Manifest.Entry] { collector.takeEntries() }
+    mutating func drainEntries() -> [Manifest.Entry] { collector.drainEntries() }
 
     mutating func finish() throws(ManifestError) -> Manifest {
         reader.finish()
@@ -124,7 +124,7 @@ struct MetalinkParser: DocumentFormat {
             do throws(XMLReader.Fault) { event = try reader.next() } catch { throw fault(error.reason, error.offset) }
             switch event {
             case .start(let element): try start(element)
-            case .text(let text): try take(text)
+            case .text(let text): try parseText(text)
             case .end: try end()
             case .more:
                 guard reader.unread <= maxEntry else { throw tooLong(place(reader.index)) }
@@ -193,7 +193,7 @@ struct MetalinkParser: DocumentFormat {
         }
     }
 
-    private mutating func take(_ text: String) throws(ManifestError) {
+    private mutating func parseText(_ text: String) throws(ManifestError) {
         guard let last = open.last else { return }
         switch last.node {
         case .size, .hash, .pieceHash, .url, .signature, .fact, .listFact:

@@ -102,10 +102,10 @@ package struct ServerListReader: Sendable {
     /// Reads the next portion.
     ///
     /// - Throws: `ManifestError`; the reader is unusable afterwards.
-    package mutating func take(_ bytes: [UInt8]) throws(ManifestError) { try reader.take(bytes) }
+    package mutating func parse(_ bytes: [UInt8]) throws(ManifestError) { try reader.take(bytes) }
 
     /// Removes and returns the complete files.
-    package mutating func takeFiles() -> [Manifest.FileFacts] { facts(reader.takeEntries(), reader.form ?? .urls) }
+    package mutating func drainFiles() -> [Manifest.FileFacts] { facts(reader.drainEntries(), reader.form ?? .urls) }
 
     /// Ends the list.
     ///
@@ -113,13 +113,13 @@ package struct ServerListReader: Sendable {
     package mutating func finish() throws(ManifestError) -> (list: ServerList, files: [Manifest.FileFacts]) {
         var files = try end()
         while true {
-            let more = takeFiles()
+            let more = drainFiles()
             if more.isEmpty { return (list, files) }
             files += more
         }
     }
 
-    /// Ends the list, and returns its next files. `takeFiles` returns the others.
+    /// Ends the list, and returns its next files. `drainFiles` returns the others.
     private mutating func end() throws(ManifestError) -> [Manifest.FileFacts] {
         let manifest = try reader.end()
         list.form = manifest.form
@@ -157,8 +157,8 @@ package struct ServerListReader: Sendable {
         while offset < bytes.count {
             let portion = Array(bytes[offset..<min(offset + (1 << 16), bytes.count)])
             offset += portion.count
-            try take(portion)
-            let files = takeFiles()
+            try parse(portion)
+            let files = drainFiles()
             if !files.isEmpty { return (files, form ?? .urls) }
         }
         var files: [Manifest.FileFacts] = []
@@ -166,7 +166,7 @@ package struct ServerListReader: Sendable {
             isEnded = true
             files = try end()
         }
-        if files.isEmpty { files = takeFiles() }
+        if files.isEmpty { files = drainFiles() }
         return files.isEmpty ? nil : (files, list.form)
     }
 

@@ -99,7 +99,7 @@ struct TableParser: LineFormat {
         line.first { $0 == 0x09 || $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: ";") || $0 == UInt8(ascii: "|") } ?? 0
     }
 
-    mutating func take(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError) {
+    mutating func parse(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError) {
         if place == .quoted {
             rowBytes += bytes.count + 1
             guard rowBytes <= Self.maxRow else {
@@ -146,7 +146,7 @@ struct TableParser: LineFormat {
         try endRow()
     }
 
-    mutating func takeEntries() -> [Manifest.Entry] { collector.takeEntries() }
+    mutating func drainEntries() -> [Manifest.Entry] { collector.drainEntries() }
 
     mutating func finish() throws(ManifestError) -> Manifest {
         if place == .quoted { try malformed(fault("the quote has no end", field.line, field.column)) }
@@ -206,8 +206,8 @@ struct TableParser: LineFormat {
                 guard let text = String(validating: field.value, as: UTF8.self) else {
                     throw EntryFault("the field is not UTF-8 text")
                 }
-                if column.isInTemplate { row.take(value: text, of: column.name) }
-                if let meaning = column.field { try row.take(meaning, text, of: column.name) }
+                if column.isInTemplate { row.set(value: text, of: column.name) }
+                if let meaning = column.field { try row.set(meaning, text, of: column.name) }
             }
             at = fields.first ?? field
             entry = try row.finished()

@@ -34,7 +34,7 @@ struct TextListParser: LineFormat {
         collector = ManifestCollector(form, reading)
     }
 
-    mutating func take(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError) {
+    mutating func parse(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError) {
         guard let first = bytes.first(where: { $0 != 0x20 && $0 != 0x09 }), first != UInt8(ascii: "#") else { return }
         let isOption = bytes.first == 0x20 || bytes.first == 0x09
         if isOption, isSkipping { return }
@@ -49,9 +49,9 @@ struct TextListParser: LineFormat {
             guard let text = valid else { throw EntryFault("the line is not UTF-8 text") }
             if isOption {
                 collector.manifest.form = .aria2
-                try takeOption(text.trimmingBlanks)
+                try parseOption(text.trimmingBlanks)
             } else {
-                try takeURLs(text, line)
+                try parseURLs(text, line)
             }
         } catch {
             entry = nil
@@ -61,7 +61,7 @@ struct TextListParser: LineFormat {
         }
     }
 
-    mutating func takeEntries() -> [Manifest.Entry] { collector.takeEntries() }
+    mutating func drainEntries() -> [Manifest.Entry] { collector.drainEntries() }
 
     mutating func finish() throws(ManifestError) -> Manifest {
         try closeEntry()
@@ -75,7 +75,7 @@ struct TextListParser: LineFormat {
         try collector.add(done)
     }
 
-    private mutating func takeURLs(_ text: String, _ line: Int) throws(EntryFault) {
+    private mutating func parseURLs(_ text: String, _ line: Int) throws(EntryFault) {
         // A URL alone, as nearly all lines have it.
         if InputURL.isPlain(text), !text.utf8.contains(UInt8(ascii: "#")) {
             entry = Manifest.Entry(sources: [Manifest.Source(text)], line: line)
@@ -96,16 +96,16 @@ struct TextListParser: LineFormat {
             }
             made.sources = [Manifest.Source(base.resolve(Self.path(text.trimmingBlanks)))]
         } else {
-            try take(url: first, to: &made)
+            try parse(url: first, to: &made)
             for word in words.dropFirst() {
                 if word.hasPrefix("#") { break }
-                if try !takeFact(word, to: &made) { throw EntryFault(Self.fault(behind: first, word)) }
+                if try !parseFact(word, to: &made) { throw EntryFault(Self.fault(behind: first, word)) }
             }
             for part in parts {
                 if part.hasPrefix("#") { break }
                 if part.contains("://") {
-                    try take(url: part, to: &made)
-                } else if try takeFact(part, to: &made) {
+                    try parse(url: part, to: &made)
+                } else if try parseFact(part, to: &made) {
                     continue
                 } else if made.size != nil || !made.digests.isEmpty, made.name == nil {
                     made.name = try EntryFields.name(part)
@@ -147,7 +147,7 @@ struct TextListParser: LineFormat {
     }
 
     /// Takes a size or a digest. Returns false for another text.
-    private mutating func takeFact(_ text: String, to entry: inout Manifest.Entry) throws(EntryFault) -> Bool {
+    private mutating func parseFact(_ text: String, to entry: inout Manifest.Entry) throws(EntryFault) -> Bool {
         if entry.size == nil, !text.isEmpty, text.utf8.count < 19, text.utf8.allSatisfy(\.isASCIIDigit) {
             entry.size = Int64(text)
             return true
@@ -168,7 +168,7 @@ struct TextListParser: LineFormat {
     }
 
     /// Takes a URL, and the digest in its fragment.
-    private mutating func take(url text: String, to entry: inout Manifest.Entry) throws(EntryFault) {
+    private mutating func parse(url text: String, to entry: inout Manifest.Entry) throws(EntryFault) {
         var url = text
         if let mark = url.utf8.firstIndex(of: UInt8(ascii: "#")) {
             let fragment = url[url.utf8.index(after: mark)...]
@@ -212,7 +212,7 @@ struct TextListParser: LineFormat {
             "'\(shown)' is no URL: it has no scheme. For a path below a folder of a server, give that folder with --base URL\(hint)"
     }
 
-    private mutating func takeOption(_ text: String) throws(EntryFault) {
+    private mutating func parseOption(_ text: String) throws(EntryFault) {
         guard let equals = text.utf8.firstIndex(of: UInt8(ascii: "=")) else {
             throw EntryFault("an indented line is an option 'name=value' of the URL above it")
         }
@@ -239,11 +239,11 @@ struct TextListParser: LineFormat {
             } catch {
                 throw EntryFault(error.reason)
             }
-        default: try takeOther(name, value)
+        default: try parseOther(name, value)
         }
     }
 
-    private mutating func takeOther(_ name: String, _ value: String) throws(EntryFault) {
+    private mutating func parseOther(_ name: String, _ value: String) throws(EntryFault) {
         guard Aria2Options.known.contains(name) else {
             throw EntryFault(
                 "option '\(Escaping.visible(name))' is not known here; "

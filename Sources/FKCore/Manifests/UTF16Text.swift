@@ -11,11 +11,11 @@ struct UTF16Text: Sendable {
     static func plain(_ bytes: [UInt8]) -> [UInt8] {
         guard bytes.starts(with: [0xff, 0xfe]) || bytes.starts(with: [0xfe, 0xff]) else { return bytes }
         var text = UTF16Text()
-        return text.take(bytes) + text.finish()
+        return text.decode(bytes) + text.finish()
     }
 
     /// Takes the next portion, and returns what is known of its text.
-    mutating func take(_ bytes: [UInt8]) -> [UInt8] {
+    mutating func decode(_ bytes: [UInt8]) -> [UInt8] {
         switch kind {
         case .plain: return bytes
         case .unknown:

@@ -44,13 +44,13 @@ public struct Messager: Sendable {
     /// For a URL without a task, `Downloader.takeProblems()` says so once: the task was not created, or its URL is another one.
     public func info(_ selector: some TaskSelecting) async -> DownloadInfo? {
         let info = await all(selector).first
-        if info == nil { await noteUnknown(selector) }
+        if info == nil { await recordUnknown(selector) }
         return info
     }
 
     /// Tells of a URL without a task.
-    package func noteUnknown(_ selector: some TaskSelecting) async {
-        if case .url(let url) = selector.selector.kind { await engine.noteUnknown(url) }
+    package func recordUnknown(_ selector: some TaskSelecting) async {
+        if case .url(let url) = selector.selector.kind { await engine.recordUnknown(url) }
     }
 
     /// All matching tasks in the order of their submission; empty if there are none.

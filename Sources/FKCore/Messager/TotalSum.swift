@@ -29,24 +29,24 @@ private actor TotalSum {
 
     private func look() async -> Duration? {
         guard let engine, !engine.isClosed else { return nil }
-        if changes.withLock({ $0.takeMissed() }), let infos = try? await engine.snapshot({ try $0.infos(.all) }) {
+        if changes.withLock({ $0.drainMissed() }), let infos = try? await engine.snapshot({ try $0.infos(.all) }) {
             shares = TaskMap()
             for info in infos { shares[info.id] = TaskTotals.Share(info) }
             running = Set(infos.lazy.filter { $0.state == .action }.map(\.id))
             sum.count(shares.values)
         }
         let ids = Array(running)
-        for info in (try? await engine.snapshot({ try $0.infos(ids) })) ?? [] { take(info) }
+        for info in (try? await engine.snapshot({ try $0.infos(ids) })) ?? [] { absorb(info) }
         tell()
         return await engine.currentConfigure.progressInterval
     }
 
     private func tell() {
-        for info in changes.withLock({ $0.takeInfos() }) { take(info) }
+        for info in changes.withLock({ $0.drainInfos() }) { absorb(info) }
         listener.tell(sum.info("", total: shares.count, now: Int64(DispatchTime.now().uptimeNanoseconds)))
     }
 
-    private func take(_ info: DownloadInfo) {
+    private func absorb(_ info: DownloadInfo) {
         let old = shares[info.id]
         let new = info.state == .unknown ? TaskTotals.Share() : TaskTotals.Share(info)
         if old == nil { sum.joined() }
@@ -62,13 +62,13 @@ private struct TotalChanges {
     var hasMissed = true
 
     /// True if all tasks have to be read. Changes before that do not count then.
-    mutating func takeMissed() -> Bool {
+    mutating func drainMissed() -> Bool {
         defer { hasMissed = false }
         if hasMissed { infos = [] }
         return hasMissed
     }
 
-    mutating func takeInfos() -> [DownloadInfo] {
+    mutating func drainInfos() -> [DownloadInfo] {
         defer { infos = [] }
         return infos
     }

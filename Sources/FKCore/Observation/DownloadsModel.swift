@@ -66,8 +66,8 @@ public final class DownloadsModel {
             news.miss()
             for await _ in news.arrivals {
                 // Read before the tasks: what changes after this is in the next ones.
-                let changes = news.take()
-                let all = news.takeMiss() ? await downloader.messager.all(.all) : nil
+                let changes = news.drain()
+                let all = news.drainMiss() ? await downloader.messager.all(.all) : nil
                 guard let self else { break }
                 self.show(changes, all)
             }

@@ -57,7 +57,7 @@ final class PartReader {
             }
             let data = try read(Int(min(Int64(Self.chunk), min(ready, end ?? .max) - position)))
             guard let data else { return try await again() }
-            take(data)
+            append(data)
             return data
         } catch {
             isOver = true
@@ -76,7 +76,7 @@ final class PartReader {
                 continue
             }
             if result.isEmpty { result = data } else { result.append(data) }
-            take(data)
+            append(data)
         }
         return result
     }
@@ -90,7 +90,7 @@ final class PartReader {
         return try await next()
     }
 
-    private func take(_ data: Data) {
+    private func append(_ data: Data) {
         if let digester { data.withUnsafeBytes { digester.update($0) } }
         position += Int64(data.count)
         source.moved(to: position)

@@ -103,7 +103,7 @@ struct BodyMeter {
         return Int(min(Int64(count), length - delivered))
     }
 
-    mutating func take(_ count: Int) { delivered += Int64(count) }
+    mutating func record(_ count: Int) { delivered += Int64(count) }
 
     /// True if the body is complete although the library continues to read.
     var endsHere: Bool { framing == .countedLength(delivered) }

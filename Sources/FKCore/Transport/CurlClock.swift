@@ -9,7 +9,7 @@
 
         func tick() { now = DispatchTime.now().uptimeNanoseconds }
         /// Makes the loop check its transfers at `deadline` or earlier.
-        func note(_ deadline: UInt64) { nextDeadline = min(nextDeadline, deadline) }
+        func record(_ deadline: UInt64) { nextDeadline = min(nextDeadline, deadline) }
         func forgetDeadlines() { nextDeadline = .max }
 
         func after(seconds: Double) -> UInt64 {

@@ -90,7 +90,7 @@
         /// Swaps the waiting commands into `commands`, which must be empty, so that neither array is reallocated.
         ///
         /// - Returns: false once the transport has to stop.
-        func take(_ commands: inout [Command]) -> Bool {
+        func drain(_ commands: inout [Command]) -> Bool {
             state.withLock { state in
                 state.isAsleep = false
                 swap(&state.commands, &commands)

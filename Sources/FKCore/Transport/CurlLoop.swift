@@ -39,7 +39,7 @@
             while true {
                 if let loop = CurlLoop(inbox: inbox, guardian: guardian) { return loop.run() }
                 var commands: [CurlInbox.Command] = []
-                let goesOn = inbox.take(&commands)
+                let goesOn = inbox.drain(&commands)
                 let error = goesOn ? CurlFailure.outOfDescriptors : cancelled
                 for case .start(_, let start) in commands { start.handler.transportDidFinish(.failure(error)) }
                 guard goesOn else { return }
@@ -76,13 +76,13 @@
         ///
         /// - Returns: false once everything has ended.
         private func turn() -> Bool {
-            let goesOn = inbox.take(&commands)
+            let goesOn = inbox.drain(&commands)
             clock.tick()
             for command in commands { perform(command) }
             commands.removeAll(keepingCapacity: true)
             if goesOn {
                 multi.run()
-                collectFinished(isFlooded: guardian.takeClosed())
+                collectFinished(isFlooded: guardian.drainClosed())
                 attendDeadlines()
                 admitWaiting()
                 announceWait()
@@ -95,7 +95,7 @@
 
         /// Tells the handlers that have received bytes in this turn that no more are at hand.
         private func announceWait() {
-            for id in delivered.takeDelivered() {
+            for id in delivered.drainDelivered() {
                 guard let transfer = transfers[id], transfer.next == nil else { continue }
                 if !transfer.announceWait() { end(id, transfer.result(CURLE_WRITE_ERROR)) }
             }
@@ -163,7 +163,7 @@
                     if transfer.isSerial { gate.answeredSerially(id) }
                 }
             }
-            for id in gate.takeAdmitted() {
+            for id in gate.drainAdmitted() {
                 if let transfer = transfers[id] { submit(transfer) }
             }
         }
@@ -192,7 +192,7 @@
                 if transfer.deadline <= clock.now {
                     if transfer.isPaused { resume(id) } else { stall(transfer) }
                 } else {
-                    clock.note(transfer.deadline)
+                    clock.record(transfer.deadline)
                 }
             }
         }
@@ -223,7 +223,7 @@
         /// - Parameter isFlooded: true if the guard has shut a connection down since the last time.
         private func collectFinished(isFlooded: Bool) {
             calmed.removeAll()
-            while let (context, code) = multi.takeEnded() {
+            while let (context, code) = multi.drainEnded() {
                 let transfer = Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue()
                 if isFlooded, code != CURLE_OK, transfer.outcome == nil {
                     end(transfer.id, .failure(transfer.floodError))

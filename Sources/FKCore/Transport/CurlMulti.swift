@@ -66,7 +66,7 @@
         /// Lets libcurl handle the events of the last wait, and its timer if that is due.
         func run() {
             var running: Int32 = 0
-            for ready in sockets.takeReady() where sockets.contains(ready.socket) {
+            for ready in sockets.drainReady() where sockets.contains(ready.socket) {
                 var events: Int32 = 0
                 if ready.events & Int16(POLLIN | POLLPRI) != 0 { events |= CURL_CSELECT_IN }
                 if ready.events & Int16(POLLOUT) != 0 { events |= CURL_CSELECT_OUT }
@@ -86,7 +86,7 @@
         }
 
         /// Returns the next transfer that has ended, as `CURLINFO_PRIVATE`, with its result; nil if there is none.
-        func takeEnded() -> (context: UnsafeMutableRawPointer, result: CURLcode)? {
+        func drainEnded() -> (context: UnsafeMutableRawPointer, result: CURLcode)? {
             var left: Int32 = 0
             while let message = curl_multi_info_read(pointer, &left) {
                 guard message.pointee.msg == CURLMSG_DONE, let easy = message.pointee.easy_handle else { continue }
@@ -105,7 +105,7 @@
                 let wait = deadline > clock.now ? deadline - clock.now : 0
                 milliseconds = Int32(clamping: (wait + 999_999) / 1_000_000)
             }
-            if sockets.wait(milliseconds: milliseconds) { signal.take() }
+            if sockets.wait(milliseconds: milliseconds) { signal.drain() }
         }
 
         // MARK: Callbacks

@@ -149,7 +149,7 @@
             sending.isReused = easy.long(CURLINFO_NUM_CONNECTS) == 0
             sending.mayHTTP2 = sharedServer != nil && request.options.httpVersion == .automatic
             sending.isHTTP2Failure = [CURLE_HTTP2, CURLE_HTTP2_STREAM].contains(code)
-            if code != CURLE_OK { sending.note(easy.errorText) }
+            if code != CURLE_OK { sending.record(easy.errorText) }
             if sending.mayHTTP2, !sending.isAnswered {
                 let known = others()
                 sending.learn(from: known)
@@ -209,12 +209,12 @@
 
         private func touch() {
             watch.restart(clock.now)
-            clock.note(deadline)
+            clock.record(deadline)
         }
 
         private func setAside() {
             watch.isAside = true
-            clock.note(deadline)
+            clock.record(deadline)
         }
 
         // MARK: Callbacks
@@ -255,16 +255,16 @@
             guard let bytes, let context, type != CURLINFO_DATA_IN else { return 0 }
             let transfer = Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue()
             let text = String(decoding: UnsafeRawBufferPointer(start: bytes, count: count), as: UTF8.self)
-            if type == CURLINFO_HEADER_OUT, !CurlEasy.announcesRequests { transfer.noteSent() }
+            if type == CURLINFO_HEADER_OUT, !CurlEasy.announcesRequests { transfer.recordSent() }
             if transfer.isTraced { TransportTrace.show(type, text, secrets: transfer.request.secretHeaders) }
             guard type == CURLINFO_TEXT, text.contains("GOAWAY") else { return 0 }
             if text.contains("GOAWAY, error=0,") { transfer.end.sawGoAway = true }
-            transfer.sending.note(text)
+            transfer.sending.record(text)
             return 0
         }
 
         /// Notes that a libcurl before 7.80 has sent the request.
-        private func noteSent() {
+        private func recordSent() {
             guard !isConnected else { return }
             localPort = easy.long(CURLINFO_LOCAL_PORT)
             _ = willSend(to: easy.text(CURLINFO_PRIMARY_IP) ?? "", port: easy.long(CURLINFO_PRIMARY_PORT))
@@ -397,17 +397,17 @@
             switch handler.transport(didReceive: own) {
             case .consumed:
                 guardian.beat()
-                end.meter.take(own.count)
+                end.meter.record(own.count)
                 turn.delivered(id)
                 guard end.meter.endsHere else { return bytes.count }
                 outcome = .success(())
                 return 0
             case .pause(let time):
                 watch.pausedUntil = time.map { clock.after(seconds: $0.inSeconds) } ?? .max
-                clock.note(deadline)
+                clock.record(deadline)
                 return Int(CURL_WRITEFUNC_PAUSE)
             case .enough:
-                end.meter.take(own.count)
+                end.meter.record(own.count)
                 outcome = .success(())
                 // At the exact end of the body the connection stays usable; anywhere else it is closed.
                 return framing == .length(end.meter.delivered) ? bytes.count : 0

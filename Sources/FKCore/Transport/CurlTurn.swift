@@ -8,7 +8,7 @@
         }
 
         /// Returns and forgets them. A transfer may be among them more than once.
-        func takeDelivered() -> [UInt64] {
+        func drainDelivered() -> [UInt64] {
             if ids.isEmpty { return [] }
             defer { ids.removeAll(keepingCapacity: true) }
             return ids

@@ -82,7 +82,7 @@
         func forgetAll() { sockets.withLock { $0.removeAll() } }
 
         /// Returns true once after a socket was shut down.
-        func takeClosed() -> Bool {
+        func drainClosed() -> Bool {
             hasClosed.load(ordering: .relaxed) && hasClosed.exchange(false, ordering: .acquiringAndReleasing)
         }
 

@@ -24,7 +24,7 @@ struct PendingBody {
     mutating func append(_ data: Data) { pieces.append(data) }
 
     /// Removes and returns the first piece; nil if there is none.
-    mutating func takeFirst() -> Data? { pieces.isEmpty ? nil : pieces.removeFirst() }
+    mutating func popFirst() -> Data? { pieces.isEmpty ? nil : pieces.removeFirst() }
 
     /// Puts a refused piece back in front.
     mutating func putBack(_ data: Data) { pieces.insert(data, at: 0) }
@@ -36,5 +36,5 @@ struct PendingBody {
     mutating func keep(_ completion: Completion) { self.completion = completion }
 
     /// Removes and returns the end; nil if it has not arrived.
-    mutating func takeCompletion() -> Completion? { completion.take() }
+    mutating func drainCompletion() -> Completion? { completion.take() }
 }

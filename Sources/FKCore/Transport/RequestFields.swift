@@ -40,10 +40,10 @@ extension URLRequest {
     private final class KeepingRequest: NSMutableURLRequest {
         convenience init(_ request: URLRequest) {
             self.init(url: request.url ?? URL(fileURLWithPath: "/"))
-            take(request as NSURLRequest)
+            absorb(request as NSURLRequest)
         }
 
-        private func take(_ other: NSURLRequest) {
+        private func absorb(_ other: NSURLRequest) {
             url = other.url
             cachePolicy = other.cachePolicy
             timeoutInterval = other.timeoutInterval
@@ -73,7 +73,7 @@ extension URLRequest {
         // `URLRequest` copies a shared request before it changes it.
         override func mutableCopy(with zone: NSZone? = nil) -> Any {
             let copy = KeepingRequest(url: url ?? URL(fileURLWithPath: "/"))
-            copy.take(self)
+            copy.absorb(self)
             return copy
         }
 

@@ -55,7 +55,7 @@ struct Sending: Hashable {
     }
 
     /// Reads the error code in a text of libcurl: `GOAWAY, error=13, last_stream=0`, `not cleanly: HTTP_1_1_REQUIRED (err 13)`.
-    mutating func note(_ text: String) {
+    mutating func record(_ text: String) {
         func tells(_ name: String, _ code: Int) -> Bool {
             text.contains("GOAWAY, error=\(code),") || text.contains("(err \(code))") || text.contains(name)
         }

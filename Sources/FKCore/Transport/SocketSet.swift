@@ -58,7 +58,7 @@
         }
 
         /// Returns and forgets the sockets with events.
-        mutating func takeReady() -> [Ready] {
+        mutating func drainReady() -> [Ready] {
             defer { ready.removeAll(keepingCapacity: true) }
             return ready
         }
@@ -93,7 +93,7 @@
         }
 
         /// Takes the signal back, after a wait has returned it.
-        func take() {
+        func drain() {
             withUnsafeTemporaryAllocation(byteCount: 16, alignment: 1) { bytes in
                 while read(descriptor, bytes.baseAddress, bytes.count) < 0, errno == EINTR {}
             }

@@ -15,7 +15,7 @@ struct StreamGate {
     enum Admission: Hashable {
         case now
         case onNewConnection
-        /// `takeAdmitted` returns it when it may start.
+        /// `drainAdmitted` returns it when it may start.
         case later
     }
 
@@ -104,7 +104,7 @@ struct StreamGate {
     }
 
     /// Returns the transfers whose wait is over, in order of arrival.
-    mutating func takeAdmitted() -> [UInt64] {
+    mutating func drainAdmitted() -> [UInt64] {
         defer { admitted.removeAll(keepingCapacity: true) }
         return admitted
     }

@@ -42,7 +42,7 @@ final class URLSessionHub: Sendable {
         watch()
     }
 
-    func take(for url: String) -> URLSessionLine? { pool.take(for: url) }
+    func acquire(for url: String) -> URLSessionLine? { pool.acquire(for: url) }
 
     func give(_ line: URLSessionLine) { pool.give(line) }
 

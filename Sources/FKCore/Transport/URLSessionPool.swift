@@ -33,7 +33,7 @@ final class URLSessionPool: Sendable {
 
     /// The session that was used last for the URL's origin, or a new one. nil if the URL has no origin, or if this
     /// Foundation's sessions cannot be held back.
-    func take(for url: String) -> URLSessionLine? {
+    func acquire(for url: String) -> URLSessionLine? {
         guard let origin = URLOrigin(url) else { return nil }
         let idle = state.withLock { state in
             state.idle.lastIndex { $0.origin == origin }.map { state.idle.remove(at: $0) }

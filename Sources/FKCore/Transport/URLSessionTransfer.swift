@@ -80,7 +80,7 @@ final class URLSessionTransfer: @unchecked Sendable {
         guard let urlRequest = next.urlRequest else {
             return finish(.failure(DownloadError(.invalidURL, "Foundation cannot read the URL.", url: maskedURL)))
         }
-        guard let line = hub.take(for: next.url) else {
+        guard let line = hub.acquire(for: next.url) else {
             return finish(.failure(URLSessionOptions.noBackPressure))
         }
         flow.withLock { $0.begin(on: line) }
@@ -223,13 +223,13 @@ final class URLSessionTransfer: @unchecked Sendable {
         }
         switch verdict {
         case .consumed:
-            meter.take(share)
+            meter.record(share)
             if meter.endsHere { endNow(.success(())) }
         case .pause(let time):
             pause(time?.inSeconds)
             return false
         case .enough:
-            meter.take(share)
+            meter.record(share)
             outcome = .success(())
             // At the exact end of the body the connection stays usable; anywhere else it is closed.
             if meter.framing != .length(meter.delivered) { line?.cancelTask() }
@@ -258,11 +258,11 @@ final class URLSessionTransfer: @unchecked Sendable {
         flow.withLock { $0.resume() }
         line?.hold(false)
         // A piece is removed before the handler sees it: if the handler ends the transfer, all waiting bytes are dropped.
-        while !isOver, let piece = pending.takeFirst() {
+        while !isOver, let piece = pending.popFirst() {
             guard offer(piece) else { return pending.putBack(piece) }
         }
         pending.drop()
-        if let (response, error) = pending.takeCompletion() { complete(response, error) }
+        if let (response, error) = pending.drainCompletion() { complete(response, error) }
     }
 
     func endsWithChallenge() { wasChallenged = true }
@@ -274,7 +274,7 @@ final class URLSessionTransfer: @unchecked Sendable {
         if outcome == nil { outcome = result }
         pending.drop()
         flow.withLock { $0.endPause() }
-        if let (response, error) = pending.takeCompletion() {
+        if let (response, error) = pending.drainCompletion() {
             complete(response, error)
         } else if route.next == nil {
             line?.cancelTask()

@@ -112,7 +112,7 @@ struct AuthenticationMiddleware: CredentialMiddleware, RetryMiddleware {
     }
 
     func decide(_ failure: AttemptFailure) async -> RetryDecision {
-        if renewal.takeHeld(failure) { return await renewal.decideHeld() }
+        if renewal.claimHeld(failure) { return await renewal.decideHeld() }
         guard authenticator.isRefusal(failure) else { return .useRules }
         var before = failure
         if let previous = failure.previousError { before.error = previous }
@@ -147,7 +147,7 @@ package final class CredentialRenewal: Sendable {
 
     /// Waits for the renewal in progress, if there is one.
     ///
-    /// - Throws: the error of the renewal; with `endsAttempts` the error by which `takeHeld` knows the attempt.
+    /// - Throws: the error of the renewal; with `endsAttempts` the error by which `claimHeld` knows the attempt.
     func awaitEnd(for id: TaskID) async throws {
         let flight = state.withLock { state in
             if state.flight != nil, Self.endsAttempts { state.held.insert(id) }
@@ -165,7 +165,7 @@ package final class CredentialRenewal: Sendable {
     }
 
     /// True if the attempt has ended because a renewal was in progress.
-    func takeHeld(_ failure: AttemptFailure) -> Bool {
+    func claimHeld(_ failure: AttemptFailure) -> Bool {
         let isHeld = state.withLock { $0.held.remove(failure.task.id) != nil }
         return isHeld && failure.error.code == .middleware && failure.error.message == Self.heldMessage
     }

@@ -89,7 +89,7 @@ public struct LogMiddleware: RequestMiddleware, DownloadMiddleware, ResponseMidd
         let names = (request.allHTTPHeaderFields ?? [:]).keys.sorted().joined(separator: ", ")
         let url = request.url.map { URLMasking.mask($0.absoluteString) } ?? "-"
         let method = request.httpMethod ?? "GET"
-        note(.info, task, ["method": method]) {
+        record(.info, task, ["method": method]) {
             "attempt \(task.attempt): \(method) \(url)" + (names.isEmpty ? "" : " with \(names)")
         }
         return request
@@ -97,7 +97,7 @@ public struct LogMiddleware: RequestMiddleware, DownloadMiddleware, ResponseMidd
 
     /// Writes the state, and the error if there is one.
     public func download(_ task: TaskContext, didChangeTo state: DownloadState, error: DownloadError?) {
-        note(error == nil ? .info : .error, task, ["state": state.rawValue], error) {
+        record(error == nil ? .info : .error, task, ["state": state.rawValue], error) {
             error.map { "\(state.rawValue): \($0.code): \($0.message)" } ?? state.rawValue
         }
     }
@@ -105,7 +105,7 @@ public struct LogMiddleware: RequestMiddleware, DownloadMiddleware, ResponseMidd
     /// Writes the byte count at level `.progress`.
     public func download(_ task: TaskContext, didReceive count: ByteCount) {
         let expected = count.expected.map(String.init)
-        note(.progress, task, ["received": String(count.received), "expected": expected]) {
+        record(.progress, task, ["received": String(count.received), "expected": expected]) {
             "\(count.received) of \(expected ?? "?") bytes"
         }
     }
@@ -114,7 +114,7 @@ public struct LogMiddleware: RequestMiddleware, DownloadMiddleware, ResponseMidd
     public func process(_ response: DownloadResponse) async throws -> DownloadResponse {
         let status = response.response.map { String($0.statusCode) }
         let shown = status.map { " (HTTP \($0))" } ?? ""
-        note(
+        record(
             response.error == nil ? .info : .error, response.task,
             ["status": status, "file": response.fileURL?.path], response.error
         ) {
@@ -124,7 +124,7 @@ public struct LogMiddleware: RequestMiddleware, DownloadMiddleware, ResponseMidd
         return response
     }
 
-    private func note(
+    private func record(
         _ kind: Level, _ task: TaskContext, _ values: [String: String?], _ error: DownloadError? = nil,
         _ text: () -> String
     ) {

@@ -34,11 +34,11 @@ struct Answers: Sendable {
         switch reply {
         case .added:
             var answers = AddedAnswers(context)
-            answers.take(reply, [])
+            answers.absorb(reply, [])
             return answers.end(then: "start with: \(global.suggested("fk run"))")
         case .verbs:
             var answers = VerbAnswers(context, forAll: false)
-            answers.take(reply, [])
+            answers.absorb(reply, [])
             return answers.end()
         case .done(let note):
             if global.json {
@@ -93,7 +93,7 @@ struct VerbAnswers {
         self.forAll = forAll
     }
 
-    mutating func take(_ reply: EngineReply, _ problems: [String]) {
+    mutating func absorb(_ reply: EngineReply, _ problems: [String]) {
         answers.warn(problems)
         guard case .verbs(let results) = reply else {
             failure = reply
@@ -162,12 +162,12 @@ struct AddedAnswers {
         let client = EngineClient.reportingSilence(configure, answers.context)
         let replies = Locked(self)
         try await client.add(addition, own: own) { reply, problems in
-            replies.withLock { $0.take(reply, problems) }
+            replies.withLock { $0.absorb(reply, problems) }
         }
         self = replies.withLock(\.self)
     }
 
-    mutating func take(_ reply: EngineReply, _ problems: [String]) {
+    mutating func absorb(_ reply: EngineReply, _ problems: [String]) {
         answers.warn(problems)
         guard case .added(let list) = reply else {
             if case .failed(let error) = reply { failure = error }

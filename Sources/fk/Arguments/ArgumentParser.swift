@@ -166,7 +166,7 @@ private struct Scanner {
         } else if parts.count == 2 {
             parsed.append(parts[1], to: name)
         } else {
-            try takeNextWord(for: option, written: "--\(name)")
+            try readNextWord(for: option, written: "--\(name)")
         }
     }
 
@@ -192,7 +192,7 @@ private struct Scanner {
             }
             if rest.first == "=" { rest.removeFirst() }
             if rest.isEmpty, word.utf8.last != UInt8(ascii: "=") {
-                try takeNextWord(for: option, written: "-\(letter)")
+                try readNextWord(for: option, written: "-\(letter)")
             } else {
                 parsed.append(String(Substring(rest)), to: option.long)
             }
@@ -200,7 +200,7 @@ private struct Scanner {
         }
     }
 
-    private mutating func takeNextWord(for option: OptionSpec, written: String) throws {
+    private mutating func readNextWord(for option: OptionSpec, written: String) throws {
         guard let value = words.first else {
             throw parsed.error("Option \(written) needs a value: \(written) \(option.valueName).")
         }

@@ -44,7 +44,7 @@ struct BarrelEditCommand: Command {
         var settings = BarrelOptions(directory: options.input.directory, options: options.input.shared)
         settings.signedBy = try BarrelOptions.known(options.name, global)?.signedBy
         if options.input.hasList {
-            try settings.take(signer: signer, of: options.name)
+            try settings.adopt(signer: signer, of: options.name)
         } else {
             try settings.check(tasks.all(), of: options.name)
         }
@@ -87,11 +87,11 @@ struct BarrelEditCommand: Command {
             if isNew { own.directory = listed.folder }
             if let facts = listed.manifest?.facts {
                 let isProven = options.signature != nil
-                try own.take(
+                try own.adopt(
                     signer: isProven ? facts.signedBy : nil, claimed: options.creates ? facts.claimedSigner : nil,
                     of: options.name)
                 if options.creates { try own.adopt(facts, of: options.name) }
-                if let source = options.source { own.take(source, settings.options) }
+                if let source = options.source { own.adopt(source, settings.options) }
             }
         }
         // A choice of files, and a list with bad entries, do not tell what went.
@@ -190,7 +190,7 @@ extension BarrelOptions {
 
     /// Keeps what is said about a source, to ask it again, and the options of a new barrel. Their secrets are for the source alone: a member
     /// of another server that joins later does not get them.
-    mutating func take(_ source: SourceImport, _ shared: TaskOptions) {
+    mutating func adopt(_ source: SourceImport, _ shared: TaskOptions) {
         self.source = source.kept.isEmpty ? nil : source.kept
         guard source.isFollowed, shared != TaskOptions() else { return }
         var options = shared

@@ -128,7 +128,7 @@ struct BarrelSyncCommand: Command {
         await refresher.refresh(ids) { answer in
             guard let file = asked.removeValue(forKey: answer.id) else { return }
             switch answer.result {
-            case .unchanged: plan.note(file)
+            case .unchanged: plan.record(file)
             case .changed, .missing: plan.renew(file)
             case .gone, .failed:
                 plan.failures += 1
@@ -149,7 +149,7 @@ struct BarrelSyncCommand: Command {
         var ids = plan.changed.map(\.id)
         let added = TaskSpool(folder: try ScratchFolder.base(context))
         while true {
-            let tasks = try comparison.added.take(atMost: 1_000)
+            let tasks = try comparison.added.drain(atMost: 1_000)
             if tasks.isEmpty { break }
             for var task in tasks {
                 task.attributes[SourceVersion.sizeAttribute] = nil
@@ -270,11 +270,11 @@ struct SyncPlan {
         var file = file
         file.result = .changed
         changed.append(file)
-        note(file)
+        record(file)
     }
 
     /// Notes the version of the listing.
-    mutating func note(_ file: SourceComparison.File) {
+    mutating func record(_ file: SourceComparison.File) {
         guard let text = file.task?.attributes[SourceVersion.attribute] else { return }
         versions.append((file.id, text))
     }

@@ -72,7 +72,7 @@ struct GetCommand: Command {
         guard options.input.hasList || !options.sources.isEmpty else { return (tasks, refused) }
         var own = known
         var memory: ListingMemory?
-        if options.input.hasList { try own.take(signer: signer, of: barrel) }
+        if options.input.hasList { try own.adopt(signer: signer, of: barrel) }
         for source in options.sources {
             try own.check(source, of: barrel)
             var settings = options.input.settings
@@ -87,9 +87,9 @@ struct GetCommand: Command {
                 settings, of: options.isRecursive ? barrel : nil, context, over: transport)
             if listed.memory != nil { memory = listed.memory }
             // No record is signed.
-            try own.take(signer: nil, of: barrel)
+            try own.adopt(signer: nil, of: barrel)
             if let facts = listed.manifest?.facts { try own.adopt(facts, of: barrel) }
-            own.take(source, options.input.shared)
+            own.adopt(source, options.input.shared)
             listed.spool.prepend(try tasks.all())
             tasks = listed.spool
             refused += listed.refused

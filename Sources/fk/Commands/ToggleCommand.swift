@@ -11,7 +11,7 @@ struct ToggleCommand: Command {
         let selectors = try references.flatMap { try $0.selectors(in: global) }
         var answers = VerbAnswers(context, forAll: false)
         for selector in selectors where answers.failure == nil {
-            answers.take(try await Answers(context).perform(EngineMessage(.toggle(selector))), [])
+            answers.absorb(try await Answers(context).perform(EngineMessage(.toggle(selector))), [])
         }
         let status = answers.end()
         context.warnOfShards(answers.first)

@@ -25,7 +25,7 @@ struct VerbCommand: Command {
         if ids.count > 1, ids.count == selectors.count {
             // One request, because another process takes its time for each.
             let (reply, problems) = try await client.perform(.chosen(ids.map { VerbChoice(id: $0, verb: verb) }))
-            answers.withLock { $0.take(reply, problems) }
+            answers.withLock { $0.absorb(reply, problems) }
             return end(answers.withLock(\.self))
         }
         if selectors.isEmpty, case .run(let name, _) = targets {
@@ -35,7 +35,7 @@ struct VerbCommand: Command {
         }
         for selector in selectors {
             try await client.apply(verb, to: selector, forAll: verb == .resume && selector == .all) { reply, problems in
-                answers.withLock { $0.take(reply, problems) }
+                answers.withLock { $0.absorb(reply, problems) }
             }
             if answers.withLock({ $0.failure != nil }) { break }
         }

@@ -114,7 +114,7 @@ struct WatchCommand: Command {
         let state = Locked(following)
         let (ends, continuation) = AsyncStream.makeStream(of: Void.self)
         let session = try WatchSession(configure: configure, interval: 0.5, barrel: barrel) { event in
-            let shown = state.withLock { $0.take(event) }
+            let shown = state.withLock { $0.absorb(event) }
             for event in shown { presenter.show(event) }
             // The reader of the output is gone.
             if state.withLock({ $0.isOver }) || (isJSON && output.isBroken) { continuation.finish() }
@@ -154,7 +154,7 @@ private struct Following: Sendable {
     var isOver: Bool { isFinite && isLoaded && tracker.isSettled }
 
     /// - Returns: the events to show.
-    mutating func take(_ event: WatchSession.Event) -> [RunSession.Event] {
+    mutating func absorb(_ event: WatchSession.Event) -> [RunSession.Event] {
         switch event {
         case .members(let ids):
             tracker.target(ids)

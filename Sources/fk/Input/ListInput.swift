@@ -135,8 +135,8 @@ struct ListInput: Sendable {
             if !speaker.mayOrder {
                 var reader = ServerListReader(form, fileName: fileName, reading)
                 try portions(of: path) { bytes in
-                    try reader.take(bytes)
-                    let files = reader.takeFiles()
+                    try reader.parse(bytes)
+                    let files = reader.drainFiles()
                     if !files.isEmpty { try take(files.map(Manifest.Entry.init), reader.form) }
                 }
                 let (list, files) = try reader.finish()
@@ -149,13 +149,13 @@ struct ListInput: Sendable {
                 var reader = ManifestReader(form, fileName: fileName, reading)
                 try portions(of: path) { bytes in
                     try reader.take(bytes)
-                    let entries = reader.takeEntries()
+                    let entries = reader.drainEntries()
                     if !entries.isEmpty { try take(entries, reader.form) }
                 }
                 manifest = try reader.end()
                 if !manifest.entries.isEmpty { try take(manifest.entries, manifest.form) }
                 while true {
-                    let entries = reader.takeEntries()
+                    let entries = reader.drainEntries()
                     if entries.isEmpty { break }
                     try take(entries, manifest.form)
                 }

@@ -271,12 +271,12 @@ struct ListedTasks {
             refused += 1
             return show(fault(entry, error).description, isHeld: form?.isDocument ?? false)
         }
-        if made.fileName == nil, settings.options.existing != .rename { noteName(of: made, at: entry.line) }
+        if made.fileName == nil, settings.options.existing != .rename { recordName(of: made, at: entry.line) }
         try spool.append(made)
     }
 
     /// Notes the name that the URL of a file gives. Two files must not have one name, unless they are one file.
-    private mutating func noteName(of task: TaskDescription, at line: Int) {
+    private mutating func recordName(of task: TaskDescription, at line: Int) {
         var url = task.url
         let name = url.withUTF8 { bytes in
             let path = bytes.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }

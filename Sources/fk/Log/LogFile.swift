@@ -52,7 +52,7 @@ final class LogFile: Sendable {
     deinit { state.withLock { _ = close($0.descriptor) } }
 
     /// Writes the lines of an event.
-    func note(_ event: RunSession.Event) { for line in LogLine.lines(of: event) { write(line) } }
+    func record(_ event: RunSession.Event) { for line in LogLine.lines(of: event) { write(line) } }
 
     /// Writes a line in one piece.
     ///

@@ -16,7 +16,7 @@ enum CommandSecrets {
         var values: Set<String> = []
         var option: Substring?
         for word in words {
-            if let name = option.take() {
+            if let name = option.drain() {
                 values.formUnion(Self.values(of: word, option: name))
             } else if word.hasPrefix("--") {
                 let name = word.dropFirst(2).prefix { $0 != "=" }
@@ -55,7 +55,7 @@ enum CommandSecrets {
 
 extension Optional {
     /// The value, which is nil from now on.
-    fileprivate mutating func take() -> Wrapped? {
+    fileprivate mutating func drain() -> Wrapped? {
         defer { self = nil }
         return self
     }

@@ -146,7 +146,7 @@ extension BarrelOptions {
     ///   - signer: the signer that was proven; nil without one.
     ///   - claimed: the signer that a lock names. It stays a claim until a list is proven.
     /// - Throws: `CommandFailure` that names both keys.
-    mutating func take(signer: String?, claimed: String? = nil, of name: String) throws {
+    mutating func adopt(signer: String?, claimed: String? = nil, of name: String) throws {
         let isSame =
             if let signedBy { signer == signedBy } else if let claimedSigner {
                 (signer ?? claimed) == claimedSigner

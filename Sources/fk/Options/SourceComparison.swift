@@ -84,20 +84,20 @@ struct SourceComparison {
         /// The paths of new files, which a member of another URL may have.
         var newPaths = ExactMap<Bool>()
         while true {
-            let tasks = try listed.spool.take(atMost: Self.portion)
+            let tasks = try listed.spool.drain(atMost: Self.portion)
             if tasks.isEmpty { break }
             let ids = tasks.map { places.id(of: $0) }
             var records: [TaskID: TaskRecord] = [:]
             for record in reader?.records(ids.filter(rest.contains)) ?? [] { records[record.id] = record }
             for (task, id) in zip(tasks, ids) {
                 if rest.remove(id) != nil { members += 1 }
-                guard take(task, records[id], id) == .new else { continue }
+                guard compare(task, records[id], id) == .new else { continue }
                 try added.append(task)
                 if mayBeMoved, records[id] == nil, let path = Self.path(of: task) { newPaths[path] = true }
             }
         }
         guard let reader else { return }
-        let moved = try takeRest(Array(rest), reader, listed, source, newPaths)
+        let moved = try drainRemaining(Array(rest), reader, listed, source, newPaths)
         if !moved.isEmpty {
             // The member keeps its task: two tasks cannot have one file.
             added = try added.filtered(folder: scratch) { Self.path(of: $0).map { moved[$0] == nil } ?? true }
@@ -113,7 +113,7 @@ struct SourceComparison {
     /// Takes the members that the listing does not have.
     ///
     /// - Returns: those whose file has a new address, by their paths.
-    private mutating func takeRest(
+    private mutating func drainRemaining(
         _ rest: [TaskID], _ reader: StoreReader, _ listed: ListedTasks, _ source: SourceImport,
         _ newPaths: ExactMap<Bool>
     ) throws -> ExactMap<TaskID> {
@@ -142,7 +142,7 @@ struct SourceComparison {
         sums[file.result] = (sum.count + sign, sum.bytes + Int64(sign) * (file.size ?? 0))
     }
 
-    private mutating func take(_ task: TaskDescription, _ record: TaskRecord?, _ id: TaskID) -> Result {
+    private mutating func compare(_ task: TaskDescription, _ record: TaskRecord?, _ id: TaskID) -> Result {
         let size = task.attributes[SourceVersion.sizeAttribute].flatMap { Int64($0) } ?? task.optionsBox?.value.size
         var file = File(result: .new, name: name(of: task), url: task.url, size: size, id: id)
         if let record, record.state == .complete, !record.hasLostFile {

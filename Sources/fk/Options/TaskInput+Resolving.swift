@@ -43,7 +43,7 @@ extension TaskInput {
     ) async throws -> (tasks: TaskSpool, refused: Int) {
         guard operands > 0 else { return (spool, refused) }
         // A list has normalised URLs, and digests of its own.
-        var tasks = try spool.take(atMost: operands)
+        var tasks = try spool.drain(atMost: operands)
         for index in tasks.indices {
             tasks[index].url = try Self.normalize(tasks[index].url)
             if !tasks[index].mirrors.isEmpty { tasks[index].mirrors = try tasks[index].mirrors.map(Self.normalize) }

@@ -59,20 +59,20 @@ enum Columns {
         guard columns > 0 else { return "" }
         guard width(of: text) > columns else { return text }
         let markWidth = width(of: mark)
-        guard columns > markWidth + 2 else { return take(text, columns, fromEnd: false) }
+        guard columns > markWidth + 2 else { return cut(text, columns, fromEnd: false) }
         let room = columns - markWidth
-        let tail = take(text, room / 3, fromEnd: true)
-        return take(text, room - width(of: tail), fromEnd: false) + mark + tail
+        let tail = cut(text, room / 3, fromEnd: true)
+        return cut(text, room - width(of: tail), fromEnd: false) + mark + tail
     }
 
     /// A sentence, cut at its end.
     static func clip(_ text: String, to columns: Int, mark: String = "…") -> String {
         guard columns > 0 else { return "" }
         guard width(of: text) > columns else { return text }
-        return take(text, columns - width(of: mark), fromEnd: false) + mark
+        return cut(text, columns - width(of: mark), fromEnd: false) + mark
     }
 
-    private static func take(_ text: String, _ columns: Int, fromEnd: Bool) -> String {
+    private static func cut(_ text: String, _ columns: Int, fromEnd: Bool) -> String {
         var used = 0
         var taken: [Character] = []
         func add(_ character: Character) -> Bool {
@@ -96,7 +96,7 @@ enum Columns {
         var lines: [String] = []
         var rest = text
         while width(of: rest) > columns {
-            var line = Substring(take(rest, columns, fromEnd: false))
+            var line = Substring(cut(rest, columns, fromEnd: false))
             if let space = line.lastIndex(of: " "), line[...space].count > columns / 2 { line = line[...space] }
             rest = String(repeating: " ", count: indent) + rest.dropFirst(line.count)
             lines.append(String(line))

@@ -157,7 +157,7 @@ final class ProgressView: Sendable {
         }
         if usesGuard {
             TerminalGuard.applyIfNeeded()
-            if TerminalGuard.takeContinued() { state.drawn = [] }
+            if TerminalGuard.drainContinued() { state.drawn = [] }
         }
         let size = size()
         let lines = layout(&state, size).lines(last.tasks, last.total).map(ScreenLine.init)

@@ -15,7 +15,7 @@ final class PauseKeys: Sendable {
     func onContinue(_ perform: @escaping @Sendable () -> Void) { state.withLock { $0.perform = perform } }
 
     /// Listens from a pause on until a task counts again.
-    func note(_ event: RunSession.Event) {
+    func record(_ event: RunSession.Event) {
         switch event {
         case .paused: open()
         case .state(let info) where !info.state.isSettled: close()

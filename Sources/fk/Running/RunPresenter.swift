@@ -86,9 +86,9 @@ final class RunPresenter: Sendable {
                 state.isEngine = !tookOver
                 state.meters.isStill = false
             }
-            if tookOver { note("The process that ran the downloads has ended: this one continues with them.") }
+            if tookOver { showNote("The process that ran the downloads has ended: this one continues with them.") }
         case .following(let pid):
-            note("Process \(pid) runs the downloads of this work path: following it.")
+            showNote("Process \(pid) runs the downloads of this work path: following it.")
         case .engineNews(let news, let pid):
             state.withLock { state in
                 state.meters = RunMeters()
@@ -124,7 +124,7 @@ final class RunPresenter: Sendable {
         // The command touches the files of this run alone.
         let run = name([], suspended: Array(state.withLock(\.suspended)))
         let which = run.map { "--run \($0.text)" } ?? "--all"
-        note("Only \(left) left: \(keys)'\(global.suggested("fk resume \(which)"))' continues, Ctrl-C ends.")
+        showNote("Only \(left) left: \(keys)'\(global.suggested("fk resume \(which)"))' continues, Ctrl-C ends.")
     }
 
     /// Keeps tasks under the name of this run, which stays the same.
@@ -135,7 +135,7 @@ final class RunPresenter: Sendable {
     }
 
     /// Writes a line that is not part of the JSON output.
-    func note(_ text: String) {
+    func showNote(_ text: String) {
         if json == nil, !global.quiet { view.permanent(Escaping.visible(text)) }
     }
 

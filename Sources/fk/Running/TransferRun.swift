@@ -41,13 +41,13 @@ struct TransferRun: Sendable {
             interval: presenter.interval, waitsForSuspended: options.waitsForSuspended(context), chains: chains
         ) { event in
             // Earlier than the text that names the key.
-            keys.note(event)
+            keys.record(event)
             presenter.show(event)
-            log?.note(event)
+            log?.record(event)
             guard case .following(let pid) = event else { return }
-            if let note { presenter.note(note) }
+            if let note { presenter.showNote(note) }
             if isVerbose {
-                presenter.note(
+                presenter.showNote(
                     "-v shows what this process sends, and process \(pid) sends the requests: start that one with -v.")
             }
         }
@@ -76,7 +76,7 @@ struct TransferRun: Sendable {
             }
             return SignalTrap.exitStatus(number)
         }
-        if tracker.total == 0, case .everything = goal { presenter.note("Nothing is waiting to be fetched.") }
+        if tracker.total == 0, case .everything = goal { presenter.showNote("Nothing is waiting to be fetched.") }
         if presenter.failures > 0 || tracker.count(.error) > 0 {
             return shard != nil && presenter.mayPass ? ExitStatus.tryAgain : ExitStatus.taskFailed
         }

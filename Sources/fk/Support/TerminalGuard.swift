@@ -64,7 +64,7 @@ enum TerminalGuard {
     }
 
     /// True once after SIGCONT, because the screen may have changed.
-    static func takeContinued() -> Bool { wasContinued.exchange(false, ordering: .sequentiallyConsistent) }
+    static func drainContinued() -> Bool { wasContinued.exchange(false, ordering: .sequentiallyConsistent) }
 
     /// False if the program runs in the background of the terminal's session. Without such a session it is true.
     static func isForeground(_ descriptor: Int32) -> Bool {

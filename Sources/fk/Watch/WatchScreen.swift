@@ -96,7 +96,7 @@ final class WatchScreen: Sendable {
                     }
                 }
             }
-            for message in takeMessages() {
+            for message in drainMessages() {
                 switch message {
                 case .event(let event): model.apply(event, time: Self.now)
                 case .answer(let reply): model.answer(reply)
@@ -109,7 +109,7 @@ final class WatchScreen: Sendable {
                 lastLoad = now
                 perform(.load(id))
             }
-            if TerminalGuard.takeContinued() { drawn = [] }
+            if TerminalGuard.drainContinued() { drawn = [] }
             guard TerminalGuard.isForeground(output.descriptor) else { continue }
             guard !typed.isEmpty || drawn.isEmpty || now - lastFrame >= Self.frameTime else { continue }
             lastFrame = now
@@ -140,7 +140,7 @@ final class WatchScreen: Sendable {
         output.write(terminal.synchronizes ? "\u{1b}[?2026h\(text)\u{1b}[?2026l" : text)
     }
 
-    private func takeMessages() -> [Message] {
+    private func drainMessages() -> [Message] {
         messages.withLock { messages in
             defer { messages = [] }
             return messages

@@ -247,7 +247,7 @@ struct BackgroundTests {
     func handOver() async throws {
         let folder = try TemporaryFolder()
         let files = ScriptedFiles(in: folder)
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench(in: folder, settings: { files.use(in: &$0) }) { request, _ in
             request.urlRequest.value(forHTTPHeaderField: "Range") == nil
                 ? .file(Self.content, to: request, gate: gate, pauseAt: 100_000)
@@ -287,7 +287,7 @@ struct BackgroundTests {
         await bench.downloader.enterBackground()
         let other = try Engine(
             configure: Configure(workPath: folder.file("work")), scope: .all,
-            transport: FakeTransport { request, _ in .status(404) })
+            transport: ScriptedTransport { request, _ in .status(404) })
         await other.close()
         await bench.downloader.leaveBackground()
         #expect(await bench.downloader.takeProblems().map(\.code) == [.workPathBusy])

@@ -251,6 +251,6 @@ struct DeliveryRulesTests {
         #expect(
             due(false, 99 + BackgroundEvents.patience) == [] && due(false, 100 + BackgroundEvents.patience) == ["a"])
         add("a", 0)
-        #expect(events.takeAll().map(\.identifier) == ["a"] && events.takeAll().isEmpty)
+        #expect(events.drainAll().map(\.identifier) == ["a"] && events.drainAll().isEmpty)
     }
 }

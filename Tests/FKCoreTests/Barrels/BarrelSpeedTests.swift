@@ -83,23 +83,23 @@ struct BarrelSpeedTests {
         #expect(barrel.info(now: 0).bytesPerSecond == 0)
         var slow = DownloadInfo(
             id: ids[0], url: tasks[0].url, state: .action, count: ByteCount(received: 0, expected: nil))
-        barrel.take(slow)
+        barrel.absorb(slow)
         for second in 1...3 {
             for number in (20 * second)..<(20 * second + 20) {
                 var info = DownloadInfo(
                     id: ids[number], url: tasks[number].url, state: .action,
                     count: ByteCount(received: 0, expected: nil))
-                barrel.take(info)
+                barrel.absorb(info)
                 info.state = .complete
                 info.count = ByteCount(received: 200_000, expected: 200_000)
-                barrel.take(info)
+                barrel.absorb(info)
             }
             try barrel.refresh(reader)
             let rate = barrel.info(now: Int64(second) * 1_000_000_000).bytesPerSecond
             #expect(abs(rate - 4_000_000) < 1)
         }
         slow.state = .idle
-        barrel.take(slow)
+        barrel.absorb(slow)
         #expect(barrel.info(now: 3_100_000_000).bytesPerSecond == 0)
     }
 }

@@ -10,7 +10,7 @@ struct BarrelSumTests {
     private static let large = Bytes.pattern(count: 300_000)
 
     /// The first byte of a member's name says which file it is.
-    private func bench(_ gate: FakeGate) async throws -> Bench {
+    private func bench(_ gate: TestGate) async throws -> Bench {
         try await Bench(settings: { $0.maxAction = 1 }) { request, _ in
             request.urlRequest.url?.lastPathComponent.first == "s"
                 ? .file(Self.small, to: request) : .file(Self.large, to: request, gate: gate, pauseAt: 100_000)
@@ -19,7 +19,7 @@ struct BarrelSumTests {
 
     @Test("while a member's length is unknown the sum says so, and there is no fraction of it")
     func lowerBound() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await bench(gate)
         for name in ["s1", "s2", "large1", "large2"] { try await bench.add(name, barrel: "b") }
         await bench.reached("s2", .complete)
@@ -42,10 +42,10 @@ struct BarrelSumTests {
 
     @Test("a barrel that is silent reports a rate that falls, and no sum twice")
     func silence() async throws {
-        let first = FakeGate()
-        let gate = FakeGate()
+        let first = TestGate()
+        let gate = TestGate()
         let bench = try await Bench { request, _ in
-            var answer = FakeTransport.Answer.file(Self.large, to: request, gate: gate, pauseAt: 100_000)
+            var answer = ScriptedTransport.Answer.file(Self.large, to: request, gate: gate, pauseAt: 100_000)
             answer.steps.insert(.wait(first), at: 1)
             return answer
         }
@@ -84,7 +84,7 @@ struct BarrelSumTests {
 
     @Test("several barrels with a common member have sums of their own; a restart changes none")
     func several() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let first = try await bench(gate)
         let shared = try await first.add("s1", barrel: "x")
         try await first.add("large", barrel: "y")
@@ -105,7 +105,7 @@ struct BarrelSumTests {
 
     @Test("bytes dropped for a shorter version leave the fraction and the progress where they were")
     func dropped() async throws {
-        let gates = [FakeGate(), FakeGate()]
+        let gates = [TestGate(), TestGate()]
         let bench = try await Bench(settings: { $0.maxAction = 2 }) { request, number in
             switch request.urlRequest.url?.lastPathComponent {
             case "other": .file(Self.large, to: request, gate: gates[1], pauseAt: 10_000)

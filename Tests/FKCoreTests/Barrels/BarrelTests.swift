@@ -30,7 +30,7 @@ struct BarrelTests {
 
     @Test("the sum is its members' sum at every moment, and never goes back as they finish")
     func sums() async throws {
-        let gates = (0..<4).map { _ in FakeGate() }
+        let gates = (0..<4).map { _ in TestGate() }
         let content = Bytes.pattern(count: 300_000)
         let bench = try await Bench(settings: { $0.maxAction = 2 }) { request, number in
             .file(content, to: request, gate: gates[number - 1], pauseAt: 1_000 * number)
@@ -61,7 +61,7 @@ struct BarrelTests {
 
     @Test("a callback of a barrel hears once more when no bytes come: received is then as before")
     func stopped() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate, pauseAt: 1_000) }
         let seen = Observed<[BarrelInfo]>([])
         let id = try await bench.add("a", barrel: "b")
@@ -156,7 +156,7 @@ struct BarrelTests {
 
     @Test("verbs for a barrel mean its members")
     func verbs() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench(settings: { $0.maxAction = 1 }) { request, _ in
             .file(Self.content, to: request, gate: gate)
         }
@@ -214,7 +214,7 @@ struct BarrelTests {
 
     @Test("a sequence of sums ends when no member can run any more", arguments: [true, false])
     func sequence(_ completes: Bool) async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench(settings: { $0.maxAction = 1 }) { request, _ in
             .file(Self.content, to: request, gate: gate, pauseAt: 10)
         }

@@ -10,7 +10,7 @@ struct ConnectionTests {
     private static let content = Bytes.pattern(count: 8 << 20)
 
     private func bench(
-        _ connections: Int, perHost: Int = 16, gate: FakeGate,
+        _ connections: Int, perHost: Int = 16, gate: TestGate,
         _ further: @escaping @Sendable (TransportRequest, Int) -> Bench.Answer
     ) async throws -> Bench {
         try await Bench(
@@ -34,7 +34,7 @@ struct ConnectionTests {
 
     @Test("further ones take their halves under If-Range; the first one ends where they began", arguments: [2, 4, 16])
     func halves(_ connections: Int) async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await bench(connections, gate: gate) { request, _ in .file(Self.content, to: request) }
         let id = try await bench.add("a")
         try await othersDone(bench, id)
@@ -52,7 +52,7 @@ struct ConnectionTests {
 
     @Test("a further connection that got no byte before a suspension costs the others none")
     func emptyRange() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await bench(2, gate: gate) { request, number in
             .file(Self.content, to: request, gate: gate, pauseAt: number == 2 ? 0 : 1)
         }
@@ -73,7 +73,7 @@ struct ConnectionTests {
 
     @Test("the name is taken at the end: no byte of any connection is fetched again")
     func takenName() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await bench(4, gate: gate) { request, _ in .file(Self.content, to: request) }
         let id = try await bench.add("a") { $0.fileName = "a" }
         try await othersDone(bench, id)
@@ -130,7 +130,7 @@ struct ConnectionTests {
 
     @Test("a small rest, no strong validator or no ranges: one connection is enough", arguments: [0, 1, 2])
     func notWorth(_ why: Int) async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench(settings: { $0.connections = .fixed(8) }) { request, _ in
             let content = why == 0 ? Array(Self.content.prefix(1 << 20)) : Self.content
             var answer = Bench.Answer.file(
@@ -151,10 +151,10 @@ struct ConnectionTests {
         "the first connection is lost, then the further one is refused: the attempt fails as the first one did, and another follows",
         arguments: [200, 403, 404])
     func refusedLast(_ status: Int) async throws {
-        let (first, further) = (FakeGate(), FakeGate())
+        let (first, further) = (TestGate(), TestGate())
         let bench = try await Bench(settings: { $0.connections = .fixed(2) }) { request, number in
             guard number <= 2 else { return .file(Self.content, to: request) }
-            var answer = FakeTransport.Answer.file(
+            var answer = ScriptedTransport.Answer.file(
                 Self.content, to: request, cut: number == 1 ? 300_000 : nil, gate: first, pauseAt: 300_000)
             if number == 2 {
                 answer = .status(status, [.init("Content-Length", "\(Self.content.count)"), .init("ETag", "\"1\"")])
@@ -176,7 +176,7 @@ struct ConnectionTests {
 
     @Test("a further connection that is lost leaves its rest to the others")
     func lost() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await bench(4, gate: gate) { request, number in
             .file(Self.content, to: request, cut: number == 3 ? 100_000 : nil)
         }
@@ -189,7 +189,7 @@ struct ConnectionTests {
 
     @Test("a connection through which nothing comes is replaced after three seconds")
     func stuck() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await bench(4, gate: gate) { request, _ in .file(Self.content, to: request) }
         let id = try await bench.add("a")
         try await othersDone(bench, id)
@@ -202,7 +202,7 @@ struct ConnectionTests {
     @Test(
         "suspended and resumed, in the same engine or the next: every range keeps its bytes", arguments: [false, true])
     func resumed(_ restarts: Bool) async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await bench(4, gate: gate) { request, _ in .file(Self.content, to: request) }
         let id = try await bench.add("a")
         try await othersDone(bench, id)
@@ -228,7 +228,7 @@ struct ConnectionTests {
 
     @Test("cancelled with several at work: nothing is left")
     func cancelled() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await bench(4, gate: gate) { request, _ in
             .file(Self.content, to: request, gate: gate, pauseAt: 100_000)
         }
@@ -243,7 +243,7 @@ struct ConnectionTests {
 
     @Test("the limit of a host counts connections; one of them ends when another task waits for it")
     func perHost() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await bench(16, perHost: 3, gate: gate) { request, number in
             request.urlRequest.url?.path == "/b"
                 ? .file([1, 2, 3], to: request) : .file(Self.content, to: request, gate: gate, pauseAt: 100_000)
@@ -259,7 +259,7 @@ struct ConnectionTests {
 
     @Test("the limit of a host is lowered: further connections end at once, and each file keeps one")
     func lowered() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await bench(4, perHost: 6, gate: gate) { request, _ in
             .file(Self.content, to: request, gate: gate, pauseAt: 100_000)
         }
@@ -278,7 +278,7 @@ struct ConnectionTests {
         arguments: 0..<6 as Range<UInt64>)
     func released(_ seed: UInt64) async throws {
         var random = SeededRandom(seed: seed)
-        let gate = FakeGate()
+        let gate = TestGate()
         let chance = Observed(SeededRandom(seed: seed + 100))
         let bench = try await Bench(settings: {
             $0.connections = .fixed(4)
@@ -327,7 +327,7 @@ struct ConnectionTests {
 
     @Test("request middlewares run for every connection")
     func middlewares() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await bench(4, gate: gate) { request, _ in .file(Self.content, to: request) }
         bench.chains.onRequest("request step") { request, task in
             request.setValue("yes", forHTTPHeaderField: "X-Signed")

@@ -33,13 +33,13 @@ struct StreamGateTests {
     func connected() {
         var (gate, _) = admitting(256)
         gate.connected(5)
-        #expect(gate.takeAdmitted().isEmpty)
+        #expect(gate.drainAdmitted().isEmpty)
         gate.connected(100)
-        #expect(gate.takeAdmitted() == Array(101...199))
+        #expect(gate.drainAdmitted() == Array(101...199))
         gate.connected(100)
-        #expect(gate.takeAdmitted().isEmpty)
+        #expect(gate.drainAdmitted().isEmpty)
         gate.connected(200)
-        #expect(gate.takeAdmitted() == Array(201...255))
+        #expect(gate.drainAdmitted() == Array(201...255))
         #expect(gate.waitingCount == 0)
     }
 
@@ -47,11 +47,11 @@ struct StreamGateTests {
     func ended() {
         var (gate, _) = admitting(120)
         gate.ended(7)
-        #expect(gate.takeAdmitted() == [101])
+        #expect(gate.drainAdmitted() == [101])
         gate.ended(110)
         gate.ended(8)
         gate.ended(9)
-        #expect(gate.takeAdmitted() == [102, 103])
+        #expect(gate.drainAdmitted() == [102, 103])
         #expect(gate.waitingCount == 15)
     }
 
@@ -59,7 +59,7 @@ struct StreamGateTests {
     func failed() {
         var (gate, _) = admitting(110)
         gate.ended(100)
-        #expect(gate.takeAdmitted().isEmpty)
+        #expect(gate.drainAdmitted().isEmpty)
         #expect(gate.admit(500, to: here) == .onNewConnection)
     }
 
@@ -67,7 +67,7 @@ struct StreamGateTests {
     func serial() {
         var (gate, _) = admitting(256)
         gate.answeredSerially(3)
-        #expect(gate.takeAdmitted().count == 154 && gate.waitingCount == 0)
+        #expect(gate.drainAdmitted().count == 154 && gate.waitingCount == 0)
         #expect(gate.admit(999, to: here) == .now)
     }
 
@@ -91,7 +91,7 @@ struct StreamGateTests {
         seen.formUnion(running)
         while let id = running.popFirst() {
             gate.ended(id)
-            let admitted = gate.takeAdmitted()
+            let admitted = gate.drainAdmitted()
             running.formUnion(admitted)
             seen.formUnion(admitted)
         }

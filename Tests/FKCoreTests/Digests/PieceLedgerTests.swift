@@ -34,11 +34,11 @@ import Testing
     @Test("the source of a piece is the newest response that has all of it, or all those that have a part")
     func sources() throws {
         var ledger = try ledger()
-        ledger.note(0..<25, from: "a")
-        ledger.note(25..<43, from: "b")
+        ledger.record(0..<25, from: "a")
+        ledger.record(25..<43, from: "b")
         #expect(ledger.sources(of: 0, []) == ["a"] && ledger.sources(of: 2, []) == ["b", "a"])
         #expect(ledger.sources(of: 0, [(0..<10, "c")]) == ["c"])
-        ledger.note(20..<30, from: "c")
+        ledger.record(20..<30, from: "c")
         #expect(ledger.sources(of: 2, []) == ["c"])
     }
 

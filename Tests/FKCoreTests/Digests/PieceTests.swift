@@ -69,7 +69,7 @@ struct PieceTests {
 
     @Test("while A still sends, B is asked for the wrong piece at once", arguments: [2, 4])
     func atOnce(_ connections: Int) async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench(settings: { $0.connections = .fixed(connections) }) { request, _ in
             isB(request)
                 ? .file(Self.content, to: request)
@@ -130,7 +130,7 @@ struct PieceTests {
 
     @Test("suspended, and a byte of the part changes: that piece alone is fetched again")
     func resumed() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench(settings: { $0.connections = .fixed(1) }) { request, number in
             .file(Self.content, to: request, gate: number == 1 ? gate : nil, pauseAt: 8 * Self.piece)
         }
@@ -152,7 +152,7 @@ struct PieceTests {
         arguments: [false, true])
     func weak(_ byPieces: Bool) async throws {
         let content = Bytes.pattern(count: 8 << 20)
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench(settings: { $0.connections = .fixed(4) }) { request, _ in
             isB(request)
                 ? .file(content, etag: "W/\"b\"", to: request)
@@ -177,7 +177,7 @@ struct PieceTests {
         let content = Bytes.pattern(count: 8 << 20)
         var other = content
         other[7 << 20] = ~other[7 << 20]
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench(settings: { $0.connections = .fixed(2) }) { [other] request, _ in
             isB(request)
                 ? .file(other, to: request)

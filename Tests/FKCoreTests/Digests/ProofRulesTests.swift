@@ -110,18 +110,18 @@ struct ProofRulesTests {
                 id: TaskID(url: "http://h.example/\(number)", destination: nil), path: "/x/\(number)", since: since)
         }
         var backlog = SyncBacklog()
-        #expect(backlog.takeDue(now: .max).isEmpty)
+        #expect(backlog.drainDue(now: .max).isEmpty)
         #expect(backlog.add(file(1, 0)).isEmpty)
         #expect(backlog.add(file(2, 4_000_000_000)).isEmpty)
-        #expect(backlog.takeDue(now: 4_999_999_999).isEmpty)
-        #expect(backlog.takeDue(now: 5_000_000_000).count == 2)
-        #expect(backlog.takeAll().isEmpty)
+        #expect(backlog.drainDue(now: 4_999_999_999).isEmpty)
+        #expect(backlog.drainDue(now: 5_000_000_000).count == 2)
+        #expect(backlog.drainAll().isEmpty)
         let left = (0...SyncBacklog.limit).map { backlog.add(file($0, 0)).count }
         #expect(left.filter { $0 > 0 } == [SyncBacklog.limit + 1])
         #expect(backlog.add(file(5_000, 0)).count == 1)
-        #expect(backlog.takeDue(now: 9_000_000_000).isEmpty)
+        #expect(backlog.drainDue(now: 9_000_000_000).isEmpty)
         #expect(backlog.add(file(5_001, 0)).isEmpty)
-        #expect(backlog.takeAll().count == 1)
+        #expect(backlog.drainAll().count == 1)
     }
 
     @Test(
@@ -137,14 +137,14 @@ struct ProofRulesTests {
         // The timer looks once a second, between the files.
         var kept = 0
         for second in 0..<11 {
-            kept += backlog.takeDue(now: Int64(second) * 1_000_000_000).count
+            kept += backlog.drainDue(now: Int64(second) * 1_000_000_000).count
             for number in 0..<rate {
                 _ = backlog.add(file(number, Int64(second) * 1_000_000_000 + Int64(number * 1_000_000_000 / rate)))
             }
         }
-        kept += backlog.takeAll().count
+        kept += backlog.drainAll().count
         #expect(kept == synced)
-        #expect(backlog.takeDue(now: 20_000_000_000).isEmpty)
+        #expect(backlog.drainDue(now: 20_000_000_000).isEmpty)
         #expect(backlog.add(file(1, 20_000_000_000)).isEmpty)
     }
 }

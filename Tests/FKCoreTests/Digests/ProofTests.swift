@@ -312,7 +312,7 @@ struct SyncingTests {
     @Test("pieces from several connections, and from before a suspension, cover the file")
     func pieces() async throws {
         let content = Bytes.pattern(count: 8 << 20)
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench(settings: { $0.connections = .fixed(4) }) { request, number in
             number == 1 ? .file(content, to: request, gate: gate, pauseAt: 300_000) : .file(content, to: request)
         }

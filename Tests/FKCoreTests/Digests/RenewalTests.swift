@@ -16,7 +16,7 @@ struct RenewalTests {
 
     /// A complete task, whose server has another version since.
     private func bench(
-        answer: Int = 200, gate: FakeGate? = nil, _ change: (inout TaskDescription) -> Void = { _ in }
+        answer: Int = 200, gate: TestGate? = nil, _ change: (inout TaskDescription) -> Void = { _ in }
     ) async throws -> (Bench, TaskID) {
         let isNew = Locked(false)
         let bench = try await Bench { request, _ in
@@ -30,8 +30,8 @@ struct RenewalTests {
     }
 
     /// Refreshes the file of `a` up to that moment.
-    private func interrupted(_ moment: Moment) async throws -> (Bench, TaskID, FakeGate) {
-        let gate = FakeGate()
+    private func interrupted(_ moment: Moment) async throws -> (Bench, TaskID, TestGate) {
+        let gate = TestGate()
         let (bench, id) = try await bench(answer: moment == .failed ? 404 : 200, gate: gate)
         _ = await bench.engine.answer(.renew([Renewal(id)]))
         guard moment != .failed else {

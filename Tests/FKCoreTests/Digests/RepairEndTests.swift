@@ -18,7 +18,7 @@ struct RepairEndTests {
     }
 
     /// A server without ranges.
-    private static func whole(_ content: [UInt8], hasLength: Bool = true) -> FakeTransport.Answer {
+    private static func whole(_ content: [UInt8], hasLength: Bool = true) -> ScriptedTransport.Answer {
         let fields = hasLength ? [HeaderField("Content-Length", "\(content.count)")] : []
         return .init([.head(ResponseHead(status: 200, fields: fields, url: "http://h/")), .bytes(content)])
     }
@@ -27,7 +27,7 @@ struct RepairEndTests {
     enum Server: String, CaseIterable {
         case gone, otherWithoutTag, otherWithTag, otherWithoutRanges, shorter
 
-        func answer(_ request: TransportRequest) -> FakeTransport.Answer {
+        func answer(_ request: TransportRequest) -> ScriptedTransport.Answer {
             switch self {
             case .gone: return .status(404)
             case .otherWithoutTag: return .file(other, etag: nil, to: request)
@@ -41,7 +41,7 @@ struct RepairEndTests {
     /// A complete task, whose file is damaged by its disk.
     private func bench(
         etag: String? = "\"1\"", change: (inout TaskDescription) -> Void = { _ in },
-        answer: @escaping @Sendable (TransportRequest) -> FakeTransport.Answer
+        answer: @escaping @Sendable (TransportRequest) -> ScriptedTransport.Answer
     ) async throws -> (Bench, TaskID) {
         let isNew = Locked(false)
         let bench = try await Bench { request, _ in
@@ -61,8 +61,8 @@ struct RepairEndTests {
     }
 
     /// Starts a repair, and returns when it has received `count` bytes.
-    private func repairing(_ count: Int) async throws -> (Bench, TaskID, FakeGate) {
-        let gate = FakeGate()
+    private func repairing(_ count: Int) async throws -> (Bench, TaskID, TestGate) {
+        let gate = TestGate()
         let (bench, id) = try await bench { .file(Self.content, to: $0, gate: gate, pauseAt: count) }
         _ = try await bench.control.repair(try await bench.verify())
         await gate.reached()
@@ -134,7 +134,7 @@ struct RepairEndTests {
 
     @Test("a damaged file that somebody has edited is kept under another name once it is repaired, and not before")
     func edited() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let (bench, id) = try await bench { .file(Self.content, to: $0, gate: gate, pauseAt: 1_000) }
         let path = bench.out + "/a"
         try setTime(try #require(FileIdentity(path: path)).time + 1_000_000, of: path)

@@ -44,7 +44,7 @@ struct RepairTests {
         arguments: ["a", ".a"])
     func interruptedRefresh(_ name: String) async throws {
         let (old, new) = (Bytes.pattern(count: 200_000), Bytes.pattern(count: 200_001, seed: 2))
-        let (gate, isNew) = (FakeGate(), Locked(false))
+        let (gate, isNew) = (TestGate(), Locked(false))
         let bench = try await Bench { request, _ in
             isNew.withLock(\.self)
                 ? .file(new, etag: "\"2\"", to: request, gate: gate, pauseAt: 100_000) : .file(old, to: request)
@@ -115,7 +115,7 @@ struct RepairTests {
         "a renewal of a task that is not complete changes nothing; the whole file is fetched where the damage is unknown"
     )
     func renewals() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench { request, number in
             .file(number == 1 ? [1, 2, 3] : [4, 5, 6, 7], to: request, gate: number > 1 ? gate : nil)
         }

@@ -25,7 +25,7 @@ struct TakenDigestTests {
     @Test("the bytes that it vouched for are dropped, and the file is fetched from byte 0", arguments: Way.allCases)
     func dropped(_ way: Way) async throws {
         // B has another version. Only the digest shows it.
-        let gate = FakeGate()
+        let gate = TestGate()
         let first = try await Bench { request, number in
             request.urlRequest.url?.host == "b.example"
                 ? .file(Self.changed, etag: "\"b\"", to: request, gate: gate, pauseAt: 50_000)
@@ -72,7 +72,7 @@ struct TakenDigestTests {
 
     @Test("the bytes stay where a strong entity tag proves the same")
     func kept() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench { request, number in
             .file(
                 Self.content, etag: "\"1\"", to: request, cut: number == 1 ? 200_000 : nil,
@@ -98,7 +98,7 @@ struct TakenDigestTests {
     func running() async throws {
         let large = Bytes.pattern(count: 8 << 20)
         let other = Self.otherVersion(of: large)
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench(settings: { $0.connections = .fixed(4) }) { request, _ in
             let isB = request.urlRequest.url?.host == "b.example"
             return .file(
@@ -121,7 +121,7 @@ struct TakenDigestTests {
     func digestOfMirror() async throws {
         let large = Bytes.pattern(count: 8 << 20)
         let other = Self.otherVersion(of: large)
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench(settings: { $0.connections = .fixed(4) }) { request, _ in
             guard request.urlRequest.url?.host == "b.example" else {
                 return .file(large, etag: "\"a\"", to: request, gate: gate, pauseAt: 300_000)

@@ -110,7 +110,7 @@ struct VerifyTests {
     @Test("no length and a clean end: complete, and marked as unverified", arguments: [10, 400_000])
     func unknownLength(_ size: Int) async throws {
         let content = Bytes.pattern(count: size)
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench { request, _ in
             Bench.Answer([
                 .head(ResponseHead(status: 200, url: "http://h.example/a")), .bytes(Array(content.prefix(size / 2))),

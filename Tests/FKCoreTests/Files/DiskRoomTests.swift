@@ -48,7 +48,7 @@ struct DiskRoomTests {
         var room = SmallFileRoom()
         var looks = 0
         func take(_ bytes: Int64, at now: Int64, spare: Int64, device: dev_t = 1, kept: Int64 = 0) -> Bool {
-            room.take(bytes, on: device, keeping: kept, now: now) {
+            room.reserve(bytes, on: device, keeping: kept, now: now) {
                 looks += 1
                 return spare
             }

@@ -101,12 +101,12 @@ struct PartClaimTests {
     /// A work path of its own with the task, and a destination and a folder of parts that it shares with another one.
     private struct Player {
         let bench: Bench
-        let gate: FakeGate
+        let gate: TestGate
         let id: TaskID
 
         /// Returns once it has 100,000 bytes, and no more come until `gate` is open.
         init(_ out: TemporaryFolder, _ parts: TemporaryFolder?) async throws {
-            let gate = FakeGate()
+            let gate = TestGate()
             self.gate = gate
             bench = try await Bench(settings: { $0.partsFolder = parts?.url }) { request, _ in
                 .file(PartClaimTests.content, to: request, gate: gate, pauseAt: 100_000)

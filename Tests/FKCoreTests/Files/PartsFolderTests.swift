@@ -26,7 +26,7 @@ struct PartsFolderTests {
         let part: String
 
         init(_ place: Place) async throws {
-            let (gate, parts) = (FakeGate(), try place.folder())
+            let (gate, parts) = (TestGate(), try place.folder())
             first = try await Bench(settings: { $0.partsFolder = parts.url }) { request, _ in
                 .file(PartsFolderTests.content, to: request, gate: gate, pauseAt: 100_000)
             }
@@ -143,7 +143,7 @@ struct PartsFolderTests {
 
     @Test("the folder of the parts has moved with its base: the task continues")
     func moved() async throws {
-        let (gate, old) = (FakeGate(), try TemporaryFolder())
+        let (gate, old) = (TestGate(), try TemporaryFolder())
         let settings = { (folder: TemporaryFolder) in
             { (configure: inout Configure) in
                 configure.bases = ["dl": folder.file("out"), "parts": folder.file("parts")]
@@ -208,7 +208,7 @@ struct PartsFolderTests {
 
     @Test("another path of the destination is no other folder")
     func destinationItself() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let folder = try TemporaryFolder()
         try FileManager.default.createDirectory(at: folder.file("out"), withIntermediateDirectories: true)
         try FileManager.default.createSymbolicLink(at: folder.file("link"), withDestinationURL: folder.file("out"))

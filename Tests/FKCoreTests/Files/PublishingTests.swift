@@ -28,7 +28,7 @@ struct PublishingTests {
     }
 
     /// The next engine works on the task until it has ended.
-    private func settle(_ record: TaskRecord, in folder: TemporaryFolder, _ transport: FakeTransport) async throws {
+    private func settle(_ record: TaskRecord, in folder: TemporaryFolder, _ transport: ScriptedTransport) async throws {
         let engine = try Engine(
             configure: Configure(workPath: folder.file("work")), scope: .all, transport: transport)
         await engine.activate()
@@ -44,7 +44,7 @@ struct PublishingTests {
         let shown = try StoreReader(workPath).record(record.id)
         #expect(shown.state == .idle && shown.path == nil)
 
-        let transport = FakeTransport { _, _ in .status(500) }
+        let transport = ScriptedTransport { _, _ in .status(500) }
         try await settle(record, in: folder, transport)
         #expect(try StoreReader(workPath).record(record.id).state == .complete)
         #expect(try folder.read("out/a.bin") == content)
@@ -57,7 +57,7 @@ struct PublishingTests {
         let content = Bytes.pattern(count: 1_000)
         // The length has reached the disk, the bytes have not.
         let (workPath, record) = try leftBehind([UInt8](repeating: 0, count: 1_000), in: folder, bootID: "another boot")
-        try await settle(record, in: folder, FakeTransport { request, _ in .file(content, to: request) })
+        try await settle(record, in: folder, ScriptedTransport { request, _ in .file(content, to: request) })
         #expect(try StoreReader(workPath).record(record.id).state == .complete)
         #expect(try folder.read("out/a.bin") == content)
     }
@@ -70,7 +70,7 @@ struct PublishingTests {
         _ = try folder.write([1, 2, 3], to: "out/a.bin")
         #expect(try StoreReader(workPath).record(record.id).state == .idle)
 
-        try await settle(record, in: folder, FakeTransport { _, _ in .status(500) })
+        try await settle(record, in: folder, ScriptedTransport { _, _ in .status(500) })
         #expect(try folder.read("out/a.bin") == [1, 2, 3])
         #expect(try folder.read("out/a.1.bin") == content)
     }
@@ -80,7 +80,7 @@ struct PublishingTests {
         let folder = try TemporaryFolder()
         let content = Bytes.pattern(count: 1_000)
         _ = try folder.write([UInt8](repeating: 7, count: 1_000), to: "out/named.bin")
-        let transport = FakeTransport { request, _ in
+        let transport = ScriptedTransport { request, _ in
             .file(content, to: request, fields: [.init("Content-Disposition", "attachment; filename=named.bin")])
         }
         let configure = Configure(workPath: folder.file("work"))

@@ -27,7 +27,7 @@ final class CourseServers: Sendable {
         var hosts: [String: Host]
         /// How many answers of four may be odd.
         var oddity: Int
-        var gate = FakeGate()
+        var gate = TestGate()
         var log: [String] = []
     }
 
@@ -97,7 +97,7 @@ final class CourseServers: Sendable {
 
     func openGate() {
         state.withLock { state in
-            defer { state.gate = FakeGate() }
+            defer { state.gate = TestGate() }
             return state.gate
         }.open()
     }
@@ -187,7 +187,7 @@ final class CourseServers: Sendable {
 
     /// A body that comes in pieces, waits at the gate, or is cut.
     private static func course(
-        of body: Data, _ gate: FakeGate, _ random: inout SeededRandom
+        of body: Data, _ gate: TestGate, _ random: inout SeededRandom
     ) -> (String, [Bench.Answer.Step]) {
         let isCut = random.oneIn(2)
         var rest = isCut ? body.prefix(random.below(body.count + 1)) : body

@@ -68,7 +68,7 @@ struct FuzzPublishingTests {
         var random = SeededRandom(seed: UInt64(seed))
         let folder = try TemporaryFolder()
         let traps = try TrapFolder(in: folder)
-        let gate = FakeGate()
+        let gate = TestGate()
         let name = NastyText.make(&random)
         let head = NastyHeader.disposition(name, &random)
         let content = Bytes.pattern(count: 400_000)

@@ -89,7 +89,7 @@ struct FuzzStoreTests {
             }
             let name = "\(scratch.path.mailboxFolder)/00000000000000000001-1-a.msg"
             try write(message, name)
-            let taken = try Mailbox(scratch.path).take()
+            let taken = try Mailbox(scratch.path).drain()
             guard taken.count == 1 else { return "\(taken.count) requests" }
             if case .success = taken[0].1 {
                 try Mailbox(scratch.path).finish(taken[0].0)

@@ -53,7 +53,7 @@ struct BodyEndTests {
     func verdict(row: Row) {
         var end = BodyEnd()
         end.meter.framing = row.framing
-        end.meter.take(Int(row.delivered))
+        end.meter.record(Int(row.delivered))
         (end.isHTTP2, end.closeNotify, end.sawGoAway) = (row.isHTTP2, row.closeNotify, row.sawGoAway)
         let verdict = end.verdict(isHEAD: row.isHEAD, keepsConnection: row.isKept, isShared: row.isShared)
         if let isVerified = row.isVerified {

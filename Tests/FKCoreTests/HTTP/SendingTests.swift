@@ -29,7 +29,7 @@
                 "recveived GOAWAY, error=13, last_stream=0", "received GOAWAY, error=12, last_stream=1",
                 "HTTP/2 stream 1 was not closed cleanly: HTTP_1_1_REQUIRED (err 13)",
             ] {
-                var wants = sending { $0.note(text) }
+                var wants = sending { $0.record(text) }
                 #expect(wants.wantsHTTP1 && wants.again() == nil)
                 wants.mayHTTP2 = true
                 #expect(wants.again() == .overHTTP1)
@@ -37,16 +37,16 @@
                 other.learn(from: [Sending(), wants])
                 #expect(other.wantsHTTP1)
             }
-            let calm = sending { $0.note("not closed cleanly: ENHANCE_YOUR_CALM (err 11)") }
+            let calm = sending { $0.record("not closed cleanly: ENHANCE_YOUR_CALM (err 11)") }
             #expect(calm.again() == .calmly && !calm.wantsHTTP1)
-            #expect(!sending { $0.note("GOAWAY, error=0, last_stream=1") }.wantsHTTP1)
+            #expect(!sending { $0.record("GOAWAY, error=0, last_stream=1") }.wantsHTTP1)
             // Whatever a server does, a request ends.
             var next = Sending()
             var count = 0
             let learn: (inout Sending) -> Void = {
                 ($0.isReused, $0.mayHTTP2, $0.isHTTP2Failure, $0.isStale) = (true, true, true, count % 2 == 0)
-                if count % 3 == 0 { $0.note("GOAWAY, error=11, last_stream=0") }
-                if count % 5 == 4 { $0.note("GOAWAY, error=13, last_stream=0") }
+                if count % 3 == 0 { $0.record("GOAWAY, error=11, last_stream=0") }
+                if count % 5 == 4 { $0.record("GOAWAY, error=13, last_stream=0") }
             }
             learn(&next)
             while let again = next.again(), count < 100 {
@@ -82,7 +82,7 @@
             var value: StreamGate
             init(_ value: StreamGate) { self.value = value }
             func admit(_ id: Int, _ origin: URLOrigin) -> StreamGate.Admission { value.admit(UInt64(id), to: origin) }
-            func admitted() -> [UInt64] { value.takeAdmitted() }
+            func admitted() -> [UInt64] { value.drainAdmitted() }
         }
 
         private func fetch(_ transport: CurlTransport, _ url: String, _ options: TransportOptions) async throws

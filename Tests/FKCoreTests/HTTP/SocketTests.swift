@@ -35,10 +35,10 @@
             for index in [3, 39, 0] { pipes[index].fill() }
             let isWoken = set.wait(milliseconds: -1)
             #expect(!isWoken)
-            let ready = set.takeReady()
+            let ready = set.drainReady()
             #expect(Set(ready.map(\.socket)) == Set([0, 3, 39].map { pipes[$0].reader }))
             #expect(ready.allSatisfy { $0.events & Int16(POLLIN) != 0 })
-            #expect(set.takeReady().isEmpty)
+            #expect(set.drainReady().isEmpty)
         }
 
         @Test("a forgotten socket has no events, and the others keep theirs, in any order of forgetting")
@@ -56,11 +56,11 @@
                     #expect(set.count == 4 && !set.contains(pipes[first].reader))
                     _ = set.wait(milliseconds: -1)
                     let expected = Set((0..<6).filter { $0 != first && $0 != second }.map { pipes[$0].reader })
-                    #expect(Set(set.takeReady().map(\.socket)) == expected)
+                    #expect(Set(set.drainReady().map(\.socket)) == expected)
                     // A descriptor may come back as another socket.
                     set.watch(pipes[first].reader, Int16(POLLIN))
                     _ = set.wait(milliseconds: -1)
-                    #expect(set.takeReady().count == 5)
+                    #expect(set.drainReady().count == 5)
                 }
             }
         }
@@ -72,10 +72,10 @@
             let pipe = try Pipe()
             set.watch(pipe.writer, Int16(POLLOUT))
             _ = set.wait(milliseconds: -1)
-            #expect(set.takeReady().map(\.events) == [Int16(POLLOUT)])
+            #expect(set.drainReady().map(\.events) == [Int16(POLLOUT)])
             set.watch(pipe.writer, Int16(POLLIN))
             _ = set.wait(milliseconds: 0)
-            #expect(set.takeReady().isEmpty && set.count == 1)
+            #expect(set.drainReady().isEmpty && set.count == 1)
         }
 
         @Test("a signal ends one wait, however often it was given, and is kept until then")
@@ -84,7 +84,7 @@
             var set = SocketSet(signal: signal.descriptor)
             for _ in 0..<5 { signal.give() }
             let first = set.wait(milliseconds: -1)
-            signal.take()
+            signal.drain()
             let second = set.wait(milliseconds: 0)
             #expect(first && !second)
             signal.give()

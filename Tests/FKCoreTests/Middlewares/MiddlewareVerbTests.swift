@@ -106,7 +106,7 @@ struct MiddlewareVerbTests {
 
     @Test("verbs for a barrel and for all, with the own task among them", arguments: Stage.allCases, [false, true])
     func many(_ stage: Stage, _ all: Bool) async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench { request, _ in
             .file(Self.content, to: request, gate: request.urlRequest.url?.lastPathComponent == "b" ? gate : nil)
         }

@@ -9,7 +9,7 @@ struct PipelineTests {
     func order() async throws {
         let trace = Observed<[String]>([])
         let states = Observed<[DownloadState]>([])
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench { request, _ in
             trace.update { $0.append("transport") }
             return .file(Self.content, to: request, gate: gate, pauseAt: 500)
@@ -152,7 +152,7 @@ struct PipelineTests {
 
     @Test("download middlewares hear of progress at the polled interval and at the end")
     func downloadChain() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let counts = Observed<[ByteCount]>([])
         let content = Bytes.pattern(count: 400_000)
         let bench = try await Bench { request, _ in .file(content, to: request, gate: gate, pauseAt: 1_000) }

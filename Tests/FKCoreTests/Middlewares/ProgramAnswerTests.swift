@@ -228,7 +228,7 @@ struct ProgramAnswerTests {
         #expect(throws: DownloadError.self) {
             _ = try Engine(
                 configure: Configure(workPath: folder.file("work")), scope: .all,
-                transport: FakeTransport { request, _ in .file([], to: request) })
+                transport: ScriptedTransport { request, _ in .file([], to: request) })
         }
         #expect(!EngineLock.isHeld(workPath))
     }

@@ -288,7 +288,7 @@ struct ServerDigestTests {
     }
 }
 
-extension FakeTransport.Answer {
+extension ScriptedTransport.Answer {
     /// The same answer with more header fields.
     fileprivate func adding(_ fields: [HeaderField]) -> Self {
         var result = self

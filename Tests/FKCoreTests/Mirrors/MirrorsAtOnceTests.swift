@@ -13,7 +13,7 @@ struct MirrorsAtOnceTests {
     private static let b = "http://b.example/f"
 
     private func bench(
-        _ connections: Int = 4, gate: FakeGate, etag: String = "\"b\"", _ mirror: [UInt8] = content,
+        _ connections: Int = 4, gate: TestGate, etag: String = "\"b\"", _ mirror: [UInt8] = content,
         policy: MirrorPolicy = .combine, answer: (@Sendable (TransportRequest, Int) -> Bench.Answer?)? = nil
     ) async throws -> Bench {
         let settings: (inout Configure) -> Void = {
@@ -42,7 +42,7 @@ struct MirrorsAtOnceTests {
     @Test(
         "B is asked for bytes we hold, and then for ranges under its own tag; A keeps its own", arguments: [2, 4, 16])
     func both(_ connections: Int) async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await bench(connections, gate: gate)
         let id = try await bench.add(Self.a) { $0.mirrors = [Self.b] }
         try await wait(bench) { asks($0, of: "b.example").count > 1 }
@@ -69,7 +69,7 @@ struct MirrorsAtOnceTests {
 
     @Test("another file at B, of the same length: it gets no connection but the trial's, and its share goes to A")
     func different() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await bench(gate: gate, Bytes.pattern(count: Self.content.count, seed: 3))
         let id = try await bench.add(Self.a) { $0.mirrors = [Self.b] }
         try await wait(bench) { asks($0, of: "a.example").count >= 4 }
@@ -83,7 +83,7 @@ struct MirrorsAtOnceTests {
         "equal bytes prove nothing: a mirror without proof gets no connection but the trial's, or not even that",
         arguments: [MirrorPolicy.prove, .failover])
     func unproven(_ policy: MirrorPolicy) async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await bench(gate: gate, policy: policy)
         let id = try await bench.add(Self.a) { $0.mirrors = [Self.b] }
         try await wait(bench) { asks($0, of: "a.example").count >= 4 }
@@ -94,7 +94,7 @@ struct MirrorsAtOnceTests {
 
     @Test("one connection: the mirror is for the next attempt, as ever")
     func single() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await bench(1, gate: gate)
         let id = try await bench.add(Self.a) { $0.mirrors = [Self.b] }
         await bench.transport.started(1)
@@ -106,7 +106,7 @@ struct MirrorsAtOnceTests {
 
     @Test("B is lost in the middle, or answers another version: A fetches the rest", arguments: [0, 1, 2])
     func lost(_ how: Int) async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let isProven = Observed(false)
         let bench = try await bench(gate: gate) { request, _ in
             guard request.urlRequest.url?.host == "b.example",
@@ -129,7 +129,7 @@ struct MirrorsAtOnceTests {
 
     @Test("suspended with bytes of both, then resumed: no byte of either is asked for again")
     func resumed() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await bench(gate: gate)
         let id = try await bench.add(Self.a) { $0.mirrors = [Self.b] }
         try await wait(bench) { asks($0, of: "b.example").count > 2 }
@@ -146,7 +146,7 @@ struct MirrorsAtOnceTests {
 
     @Test("cancelled while a trial is under way: nothing is left")
     func cancelled() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await bench(gate: gate) { request, _ in
             request.urlRequest.url?.host == "b.example"
                 ? .file(Self.content, etag: "\"b\"", to: request, gate: gate, pauseAt: 10) : nil
@@ -161,7 +161,7 @@ struct MirrorsAtOnceTests {
     }
 
     /// A small file beside the large one, of which B's connections are held too.
-    private func bench(_ connections: Int, perHost: Int, gate: FakeGate) async throws -> Bench {
+    private func bench(_ connections: Int, perHost: Int, gate: TestGate) async throws -> Bench {
         try await Bench(settings: {
             $0.connections = .fixed(connections)
             $0.maxConnectionsPerHost = perHost
@@ -176,7 +176,7 @@ struct MirrorsAtOnceTests {
 
     @Test("a task waits for the mirror's host, which the mirror's connections fill: one of those ends")
     func yielded() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await bench(2, perHost: 1, gate: gate)
         let id = try await bench.add(Self.a) { $0.mirrors = [Self.b] }
         try await wait(bench) { asks($0, of: "b.example").count > 1 }
@@ -189,7 +189,7 @@ struct MirrorsAtOnceTests {
 
     @Test("a task waits for the file's own host: not the mirror's connection ends, though it is the newest")
     func yieldedOwn() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await bench(3, perHost: 2, gate: gate)
         let id = try await bench.add(Self.a) { $0.mirrors = [Self.b] }
         try await wait(bench) { asks($0, of: "b.example").count > 1 && asks($0, of: "a.example").count > 1 }
@@ -203,8 +203,8 @@ struct MirrorsAtOnceTests {
 
     @Test("a trial that is slow does not hold up a file that is all there")
     func slowTrial() async throws {
-        let gate = FakeGate()
-        let never = FakeGate()
+        let gate = TestGate()
+        let never = TestGate()
         let bench = try await bench(gate: gate) { request, _ in
             request.urlRequest.url?.host == "b.example"
                 ? .file(Self.content, etag: "\"b\"", to: request, gate: never, pauseAt: 10) : nil

@@ -12,7 +12,7 @@ struct RelinkTests {
     struct Scene {
         let bench: Bench
         let id: TaskID
-        let gate = FakeGate()
+        let gate = TestGate()
 
         /// - Parameters:
         ///   - failure: what a.example answers after the first half; nil holds the first answer there.
@@ -110,7 +110,7 @@ struct RelinkTests {
     @Test("another file at the new address, which then fails: its tag is not taken for that of the stored bytes")
     func anotherFileThatFails() async throws {
         let other = Bytes.pattern(count: Self.size, seed: 2)
-        let (gate, failures) = (FakeGate(), Locked(0))
+        let (gate, failures) = (TestGate(), Locked(0))
         let bench = try await Bench(settings: { $0.retry.maxAttempts = 3 }) { request, _ in
             guard request.urlRequest.url?.host == "b.example" else {
                 return .file(Self.content, etag: "\"a\"", to: request, gate: gate, pauseAt: Self.size / 2)

@@ -17,11 +17,11 @@ struct ClientOpenTasksTests {
     func reportedOnce() {
         var open = OpenTasks(Self.table(Self.id))
         let early = open.hasDrained()
-        open.take(DownloadInfo(id: Self.id, url: "http://h.example/a", state: .complete))
+        open.absorb(DownloadInfo(id: Self.id, url: "http://h.example/a", state: .complete))
         let (first, second) = (open.hasDrained(), open.hasDrained())
         #expect(!early && first && !second && open.isEmpty)
-        open.take(DownloadInfo(id: Self.id, url: "http://h.example/a", state: .action))
-        open.take(DownloadInfo(id: Self.id, url: "http://h.example/a", state: .error))
+        open.absorb(DownloadInfo(id: Self.id, url: "http://h.example/a", state: .action))
+        open.absorb(DownloadInfo(id: Self.id, url: "http://h.example/a", state: .error))
         let again = open.hasDrained()
         #expect(again)
     }

@@ -20,7 +20,7 @@ struct ClientRoleTests {
         return configure
     }
 
-    private func owner(_ gate: FakeGate? = nil, pauseAt: Int = 100_000) async throws -> Bench {
+    private func owner(_ gate: TestGate? = nil, pauseAt: Int = 100_000) async throws -> Bench {
         try await Bench(ticks: true, settings: { $0.distributeSpeed = 1 }) { request, _ in
             .file(Self.content, to: request, gate: gate, pauseAt: pauseAt)
         }
@@ -89,7 +89,7 @@ struct ClientRoleTests {
 
     @Test("a client hears every change of state, however quick")
     func everyChange() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await owner(gate, pauseAt: 1_000)
         let id = try await bench.add("a")
         await gate.reached()
@@ -111,7 +111,7 @@ struct ClientRoleTests {
 
     @Test("a client adds, suspends, resumes, retries and trashes; the results are the owner's")
     func steering() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await owner(gate)
         let client = try join(bench)
         var builder = try Builder("http://h.example/a")
@@ -143,7 +143,7 @@ struct ClientRoleTests {
 
     @Test("sequences of a client: infos, sums and attempts, with their first and last value")
     func sequences() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await owner(gate)
         let id = try await bench.add("a", barrel: "b")
         await gate.reached()
@@ -165,7 +165,7 @@ struct ClientRoleTests {
 
     @Test("a client hears progress between two changes of state")
     func progress() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await owner(gate, pauseAt: 250_000)
         let id = try await bench.add("a", barrel: "b")
         let client = try join(bench)
@@ -201,13 +201,13 @@ struct ClientRoleTests {
 
     @Test("either: takes over when the owner closes, with its listeners, and finishes the task")
     func takeover() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await owner(gate)
         let id = try await bench.add("a", barrel: "b")
         await gate.reached()
         let second = try Downloader(
             configure(bench.folder), role: .either,
-            transport: FakeTransport { request, _ in .file(Self.content, to: request) })
+            transport: ScriptedTransport { request, _ in .file(Self.content, to: request) })
         let owners = Observed<[EngineOwner]>([])
         let listening = Task { for await owner in second.owners { owners.update { $0.append(owner) } } }
         let here = try await states(second, id)
@@ -232,7 +232,7 @@ struct ClientRoleTests {
         let bench = try await owner()
         let second = try Downloader(
             configure(bench.folder), role: .either,
-            transport: FakeTransport { request, _ in .file(Self.content, to: request) })
+            transport: ScriptedTransport { request, _ in .file(Self.content, to: request) })
         await bench.downloader.close()
         var builder = try Builder("http://h.example/a")
         builder.directory = bench.out
@@ -264,7 +264,7 @@ struct ClientRoleTests {
 
     @Test("closing a client ends its waits and sequences, and leaves the tasks alone")
     func closing() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await owner(gate)
         let id = try await bench.add("a")
         await gate.reached()
@@ -283,7 +283,7 @@ struct ClientRoleTests {
 
     @Test("a cancelled wait of a client ends at once")
     func cancelled() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await owner(gate)
         let id = try await bench.add("a")
         await gate.reached()

@@ -48,7 +48,7 @@ struct ClientTaskSpoolTests {
         spool.prepend([first])
         var taken: [TaskDescription] = []
         while true {
-            let portion = try spool.take(atMost: 999)
+            let portion = try spool.drain(atMost: 999)
             if portion.isEmpty { break }
             #expect(portion.count <= 999)
             taken += portion

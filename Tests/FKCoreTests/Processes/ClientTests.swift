@@ -50,7 +50,7 @@ struct ClientTests {
 
     @Test("with an engine, the request goes through the mailbox, and is carried out at the next tick")
     func mailbox() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench(ticks: true) { request, _ in
             .file(Self.content, to: request, gate: gate, pauseAt: 1_000)
         }
@@ -172,7 +172,7 @@ struct ClientTests {
     func sessionFollows(_ hasOwnTasks: Bool) async throws {
         let bench = try await Bench(ticks: true) { request, _ in .file(Self.content, to: request) }
         let heard = Observed(Heard())
-        let gate = FakeGate()
+        let gate = TestGate()
         if !hasOwnTasks {
             bench.chains.onRequest("request step") { request, _ in
                 await gate.passed()
@@ -195,7 +195,7 @@ struct ClientTests {
 
     @Test("a followed task that is trashed: the session ends")
     func sessionTrashed() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench(ticks: true) { request, _ in
             .file(Self.content, to: request, gate: gate, pauseAt: 10)
         }
@@ -212,7 +212,7 @@ struct ClientTests {
 
     @Test("a run that is refused ends: nobody waits for tasks that nobody runs", arguments: [false, true])
     func refused(_ isFollowing: Bool) async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench(ticks: true, isActive: isFollowing) { request, _ in
             .file(Self.content, to: request, gate: gate, pauseAt: 10)
         }
@@ -242,7 +242,7 @@ struct ClientTests {
     @Test("the engine closes in the middle: the session takes over and goes on after its bytes")
     func takeover() async throws {
         let server = try served()
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench(ticks: true) { request, _ in
             .file(Self.content, to: request, gate: gate, pauseAt: 100_000)
         }

@@ -13,13 +13,13 @@ struct DownloaderTests {
         let bench = try await Bench(content: Self.content)
         let configure = await bench.downloader.configure
         for _ in 0..<2 {
-            #expect { try Downloader(configure, transport: FakeTransport { request, _ in .status(404) }) } throws: {
+            #expect { try Downloader(configure, transport: ScriptedTransport { request, _ in .status(404) }) } throws: {
                 ($0 as? DownloadError)?.code == .workPathBusy
             }
         }
         await bench.downloader.close()
         let second = try Downloader(
-            configure, transport: FakeTransport { request, _ in .file(Self.content, to: request) })
+            configure, transport: ScriptedTransport { request, _ in .file(Self.content, to: request) })
         second.activateQueue()
         var builder = try Builder("http://h.example/a")
         builder.directory = bench.out
@@ -64,7 +64,7 @@ struct DownloaderTests {
     @Test("nor does one with transfers under way keep its thread, the lock, or a run")
     func droppedWhileRunning() async throws {
         let folder = try TemporaryFolder()
-        let gate = FakeGate()
+        let gate = TestGate()
         weak var engine: Engine?
         weak var executor: EngineExecutor?
         var run = Weak(nil)
@@ -102,7 +102,7 @@ struct DownloaderTests {
 
     @Test("closing twice at once: both return when it is done")
     func closedTwice() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench { request, _ in
             .file(Bytes.pattern(count: 400_000), to: request, gate: gate, pauseAt: 1_000)
         }
@@ -122,7 +122,7 @@ struct DownloaderTests {
 
     @Test("whoever waits is let go when the downloader closes")
     func waitersAtClose() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate) }
         let id = try await bench.add("a")
         await gate.reached()
@@ -152,7 +152,7 @@ struct DownloaderTests {
 
     @Test("onQueueDrained is called each time the queue has drained, suspended tasks or not")
     func drained() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench { request, number in
             .file(Self.content, to: request, gate: number == 2 ? gate : nil)
         }

@@ -20,7 +20,7 @@ struct MailboxTests {
         let scratch = try ScratchWorkPath()
         let id = try Mailbox(scratch.path).post(request)
         let engine = Mailbox(scratch.path)
-        let taken = try engine.take()
+        let taken = try engine.drain()
         #expect(taken.map(\.0) == [id])
         #expect(try taken.first?.1.get() == request)
         try engine.finish(id)
@@ -32,7 +32,7 @@ struct MailboxTests {
         let scratch = try ScratchWorkPath()
         let posters = [Mailbox(scratch.path), Mailbox(scratch.path)]
         let ids = try (0..<40).map { try posters[$0 % 2].post(.setLimits(maxAction: $0, rateLimit: nil)) }
-        let taken = try Mailbox(scratch.path).take()
+        let taken = try Mailbox(scratch.path).drain()
         #expect(taken.map(\.0) == ids)
         #expect(
             taken.map { try? $0.1.get() } == (0..<40).map { EngineMessage(.setLimits(maxAction: $0, rateLimit: nil)) })
@@ -49,7 +49,7 @@ struct MailboxTests {
             return await group.reduce(into: Set<MessageID>()) { $0.formUnion($1) }
         }
         #expect(ids.count == 100)
-        #expect(Set(try mailbox.take().map(\.0)) == ids)
+        #expect(Set(try mailbox.drain().map(\.0)) == ids)
     }
 
     @Test("a request is handed out once by one engine, and again by the next until it is finished")
@@ -57,13 +57,13 @@ struct MailboxTests {
         let scratch = try ScratchWorkPath()
         let first = Mailbox(scratch.path)
         let id = try first.post(.verb(.action, .all))
-        #expect(try first.take().map(\.0) == [id])
-        #expect(try first.take().isEmpty)
+        #expect(try first.drain().map(\.0) == [id])
+        #expect(try first.drain().isEmpty)
         // The first engine died here.
         let second = Mailbox(scratch.path)
-        #expect(try second.take().map(\.0) == [id])
+        #expect(try second.drain().map(\.0) == [id])
         try second.finish(id)
-        #expect(try Mailbox(scratch.path).take().isEmpty)
+        #expect(try Mailbox(scratch.path).drain().isEmpty)
     }
 
     @Test("garbage and oversize are set aside and reported, the rest is taken")
@@ -85,15 +85,15 @@ struct MailboxTests {
         try FileManager.default.createSymbolicLink(
             atPath: folder + "/00000000000000000006-1-a.msg", withDestinationPath: "/etc/hostname")
         let id = try mailbox.post(.verb(.action, .all))
-        let taken = try mailbox.take()
+        let taken = try mailbox.drain()
         #expect(taken.count == 6)
         for (_, result) in taken.dropLast() {
             #expect(throws: DownloadError.self) { try result.get() }
         }
         #expect(taken.last?.0 == id)
         #expect(scratch.names(scratch.path.quarantineFolder).count == 5)
-        #expect(try mailbox.take().isEmpty)
-        #expect(try Mailbox(scratch.path).take().map(\.0) == [id])
+        #expect(try mailbox.drain().isEmpty)
+        #expect(try Mailbox(scratch.path).drain().map(\.0) == [id])
     }
 
     @Test("a request that the system cannot read is left to the next call, and quarantined if that lasts")
@@ -109,18 +109,18 @@ struct MailboxTests {
             throw DownloadError(system: EMFILE, "open", path)
         }
         for _ in 0..<20 {
-            #expect(try mailbox.take(now: later, read: read).isEmpty)
+            #expect(try mailbox.drain(now: later, read: read).isEmpty)
             #expect(mailbox.hasNews())
         }
         isBroken = false
-        #expect(try mailbox.take(now: later, read: read).map(\.0) == [id])
+        #expect(try mailbox.drain(now: later, read: read).map(\.0) == [id])
         try mailbox.finish(id)
         let other = try mailbox.post(.verb(.action, .all))
         for _ in 1..<Mailbox.maxReads {
-            let taken = try mailbox.take(now: later) { throw DownloadError(system: EIO, "read", $0) }
+            let taken = try mailbox.drain(now: later) { throw DownloadError(system: EIO, "read", $0) }
             #expect(taken.isEmpty)
         }
-        let last = try mailbox.take(now: later) { throw DownloadError(system: EIO, "read", $0) }
+        let last = try mailbox.drain(now: later) { throw DownloadError(system: EIO, "read", $0) }
         #expect(last.map(\.0) == [other])
         #expect(scratch.names(scratch.path.quarantineFolder).count == 1)
     }
@@ -131,17 +131,17 @@ struct MailboxTests {
         let engine = Mailbox(scratch.path)
         #expect(engine.hasNews())
         let later = Date(timeIntervalSinceNow: 60)
-        _ = try engine.take(now: later)
+        _ = try engine.drain(now: later)
         #expect(!engine.hasNews())
         let id = try Mailbox(scratch.path).post(.verb(.action, .all))
         #expect(engine.hasNews())
         // Looked at within the granularity of folder times: not believed yet.
-        _ = try engine.take()
+        _ = try engine.drain()
         #expect(engine.hasNews())
-        _ = try engine.take(now: later)
+        _ = try engine.drain(now: later)
         #expect(!engine.hasNews())
         try engine.finish(id)
-        _ = try engine.take(now: later)
+        _ = try engine.drain(now: later)
         #expect(!engine.hasNews())
     }
 
@@ -173,7 +173,7 @@ struct MailboxTests {
         let id = try mailbox.post(.verb(.action, .all))
         #expect(try mailbox.withdraw(id))
         #expect(try !mailbox.withdraw(id))
-        #expect(try mailbox.take().isEmpty)
+        #expect(try mailbox.drain().isEmpty)
         try mailbox.finish(id)
     }
 
@@ -190,7 +190,7 @@ struct MailboxTests {
         try mailbox.sweep(now: Date(timeIntervalSinceNow: 700))
         #expect(try mailbox.readReply(answered) == nil)
         #expect(scratch.names(scratch.path.mailboxFolder).count == 1)
-        #expect(try mailbox.take().map(\.0) == [id])
+        #expect(try mailbox.drain().map(\.0) == [id])
     }
 
     @Test("posting to a work path that is not there says so")
@@ -198,6 +198,6 @@ struct MailboxTests {
         let scratch = try ScratchWorkPath(create: false)
         #expect(throws: DownloadError.self) { try Mailbox(scratch.path).post(.verb(.action, .all)) }
         #expect(!Mailbox(scratch.path).hasNews())
-        #expect(try Mailbox(scratch.path).take().isEmpty)
+        #expect(try Mailbox(scratch.path).drain().isEmpty)
     }
 }

@@ -7,7 +7,7 @@ struct OwnershipTests {
     static let content = Bytes.pattern(count: 400_000)
 
     /// A task that runs, with 1,000 bytes.
-    private func running(in folder: TemporaryFolder) async throws -> (Bench, TaskID, FakeGate) {
+    private func running(in folder: TemporaryFolder) async throws -> (Bench, TaskID, TestGate) {
         try await Bench.held(Self.content, at: 1_000, barrel: "x", in: folder)
     }
 
@@ -92,7 +92,7 @@ struct OwnershipTests {
 
     @Test("verbs that have begun are carried out before a closing engine releases its work path")
     func verbsBeforeClose() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate, pauseAt: 1_000) }
         var ids: [TaskID] = []
         for name in ["a", "b", "c", "d", "e", "f", "g", "h"] { ids.append(try await bench.add(name)) }

@@ -21,7 +21,7 @@ struct RequestAnswerTests {
                     note: "\(index)")
             })
         let engine = Mailbox(scratch.path)
-        #expect(try engine.take().map(\.0) == [id])
+        #expect(try engine.drain().map(\.0) == [id])
         #expect(engine.answer(id, reply) == nil)
         let largest = try FileIO.names(in: scratch.path.repliesFolder).map { name in
             (try? FileIO.contents(of: "\(scratch.path.repliesFolder)/\(name)", limit: 1 << 30).count) ?? 0
@@ -78,7 +78,7 @@ struct RequestAnswerTests {
         // Who has withdrawn a request gets no answer.
         let engine = Mailbox(bench.workPath)
         let id = try mailbox.post(.verb(.suspend, .all))
-        _ = try engine.take()
+        _ = try engine.drain()
         try mailbox.withdraw(id)
         #expect(engine.answer(id, .done(note: "")) == nil)
         #expect(try FileIO.names(in: bench.workPath.repliesFolder).isEmpty)

@@ -85,7 +85,7 @@ struct RequestTests {
         let message = bench.workPath.mailboxFolder + "/\(id.name).msg"
         let engine = try Engine(
             configure: Configure(workPath: bench.folder.file("work")), scope: .chosen,
-            transport: FakeTransport { request, _ in .file(Self.content, to: request) }, clock: ManualClock())
+            transport: ScriptedTransport { request, _ in .file(Self.content, to: request) }, clock: ManualClock())
         // The engine's thread is held in the middle of the answer: no reply can be written.
         try FileManager.default.removeItem(atPath: bench.workPath.repliesFolder)
         try write([], bench.workPath.repliesFolder)
@@ -141,7 +141,7 @@ struct RequestTests {
     }
 
     /// An engine with a running task whose end a response middleware holds up.
-    private func slow() async throws -> (bench: Bench, id: TaskID, gate: FakeGate) {
+    private func slow() async throws -> (bench: Bench, id: TaskID, gate: TestGate) {
         let bench = try await Bench(content: Self.content) { $0.maxAction = 1 }
         let gate = bench.holdResponses()
         let id = try await bench.add("slow")

@@ -11,7 +11,7 @@ struct RunningElsewhereTests {
     func seen() async throws {
         let folder = try TemporaryFolder()
         for round in 1...3 {
-            let gate = FakeGate()
+            let gate = TestGate()
             let bench = try await Bench(in: folder) { request, _ in
                 .file(Self.content, to: request, gate: gate, pauseAt: 100_000)
             }

@@ -77,7 +77,7 @@ struct HandleTests {
     @Test("a caller that comes while the download is being stopped waits for the end of that")
     func joinWhileStopping() async {
         let waiters = DownloadWaiters()
-        let (gate, log) = (FakeGate(), Observed<[String]>([]))
+        let (gate, log) = (TestGate(), Observed<[String]>([]))
         await waiters.join(Self.id)
         async let left: Void = waiters.leave(Self.id) {
             await gate.passed()
@@ -95,7 +95,7 @@ struct HandleTests {
 
     @Test("who waits for the file of a handle keeps the download of a cancelled call running")
     func handleWaits() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let content = Bytes.pattern(count: 300_000)
         let bench = try await Bench { request, _ in
             .file(content, to: request, gate: gate, pauseAt: 1_000)

@@ -86,7 +86,7 @@ struct InfoValueTests {
     @Test("the time of the last byte: exact to a second while the task runs, the end of a finished one")
     func lastByte() async throws {
         let content = Bytes.pattern(count: 400_000)
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench { request, _ in .file(content, to: request, gate: gate, pauseAt: 300_000) }
         let first = bench.clock.date
         let id = try await bench.add("a")

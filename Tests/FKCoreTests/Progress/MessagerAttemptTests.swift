@@ -45,7 +45,7 @@ struct MessagerAttemptTests {
 
     @Test("progress comes at the polled interval; a stopped attempt says so")
     func progress() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate, pauseAt: 1_000) }
         let seen = Observed<[AttemptInfo]>([])
         let registration = try await bench.messager.addAttempts("http://h.example/a") { info in

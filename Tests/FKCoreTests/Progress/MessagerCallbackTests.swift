@@ -27,7 +27,7 @@ struct MessagerCallbackTests {
 
     @Test("after its removal no call of a callback begins, also where one waits on a queue")
     func removed() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench { request, _ in .file([1, 2, 3], to: request, gate: gate) }
         let id = try await bench.add("a", barrel: "b")
         let (queue, calls) = (DispatchQueue(label: "test"), Locked(0))
@@ -51,7 +51,7 @@ struct MessagerCallbackTests {
 
     @Test("states, progress, and one completion with the file")
     func complete() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench { request, _ in
             request.urlRequest.url?.path == "/bad"
                 ? .status(404) : .file(Self.content, to: request, gate: gate, pauseAt: 1_000)
@@ -98,7 +98,7 @@ struct MessagerCallbackTests {
 
     @Test("cancelled and trashed tasks complete with .cancelled", arguments: [Verb.cancel, .trash])
     func cancelled(_ verb: Verb) async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate) }
         let seen = Seen()
         let id = try await bench.add("a")
@@ -109,7 +109,7 @@ struct MessagerCallbackTests {
 
     @Test("length, fraction and completeness of one task, also after a restart")
     func queries() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let first = try await Bench(settings: { $0.maxAction = 1 }) { request, _ in
             .file(Self.content, to: request, gate: gate, pauseAt: 100_000)
         }

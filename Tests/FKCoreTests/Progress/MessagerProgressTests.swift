@@ -31,7 +31,7 @@ struct MessagerProgressTests {
         queue.sync {}
     }
 
-    private func paused() async throws -> (Bench, TaskID, FakeGate, Progress) {
+    private func paused() async throws -> (Bench, TaskID, TestGate, Progress) {
         let (bench, id, gate) = try await Bench.held(Self.content, at: 100_000)
         await bench.sync()
         return (bench, id, gate, try await bench.messager.progress(.id(id), on: queue))
@@ -78,7 +78,7 @@ struct MessagerProgressTests {
 
     @Test("indeterminate while the length is unknown; an empty file is finished too", arguments: [0, 1_000])
     func unknownLength(_ count: Int) async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let body = Bytes.pattern(count: count)
         let bench = try await Bench { request, _ in
             Bench.Answer([
@@ -170,7 +170,7 @@ struct MessagerProgressTests {
 
     @Test("a parent sums two tasks and steers both")
     func parent() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate, pauseAt: 100_000) }
         let queue = queue
         let parent = queue.sync { Progress.discreteProgress(totalUnitCount: 10) }
@@ -219,7 +219,7 @@ struct MessagerProgressTests {
 
     @Test("a barrel's progress: files, pause of all members, finished with the last one")
     func barrel() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate, pauseAt: 100_000) }
         for name in ["a", "b"] { _ = try await bench.add(name, barrel: "set") }
         await bench.transport.started(2)
@@ -248,7 +248,7 @@ struct MessagerProgressTests {
 
     @Test("a cancelled parent cancels the members of a barrel")
     func cancelledParent() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate, pauseAt: 1_000) }
         for name in ["a", "b"] { try await bench.add(name, barrel: "set") }
         let child = try await bench.messager.progress(.barrel("set"), on: queue)

@@ -7,7 +7,7 @@ struct MessagerReceiptTests {
 
     @Test("a receipt of a running, a finished and a restarted task, with its speed")
     func course() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let first = try await Bench { request, _ in .file(Self.content, to: request, gate: gate, pauseAt: 100_000) }
         let id = try await first.add("dir/name.zip")
         await gate.reached()
@@ -40,7 +40,7 @@ struct MessagerReceiptTests {
 
     @Test("a suspended task keeps the average of its attempt; a resumed one counts only the bytes of its own")
     func average() async throws {
-        let gates = [FakeGate(), FakeGate()]
+        let gates = [TestGate(), TestGate()]
         let bench = try await Bench { request, number in
             .file(Self.content, to: request, gate: gates[number - 1], pauseAt: 100_000)
         }

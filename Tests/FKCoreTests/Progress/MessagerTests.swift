@@ -5,7 +5,7 @@ import Testing
 struct MessagerTests {
     static let content = Bytes.pattern(count: 400_000)
 
-    private func running(_ speed: Int = 5) async throws -> (Bench, TaskID, FakeGate) {
+    private func running(_ speed: Int = 5) async throws -> (Bench, TaskID, TestGate) {
         try await Bench.held(Self.content, at: 1_000) { $0.distributeSpeed = speed }
     }
 
@@ -78,7 +78,7 @@ struct MessagerTests {
 
     @Test("the first report has a speed")
     func firstSpeed() async throws {
-        let first = FakeGate()
+        let first = TestGate()
         let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: first, pauseAt: 1_000) }
         let speeds = Observed<[Double]>([])
         try await bench.messager.addInfo("http://h.example/a") { info in
@@ -151,7 +151,7 @@ struct MessagerTests {
 
     @Test("a sequence of infos ends with its task, and leaves no listener behind", arguments: End.allCases)
     func sequence(_ end: End) async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench { request, _ in
             if end == .error { return Bench.Answer([.wait(gate), .fail(DownloadError(.tls, "no"))]) }
             return .file(Self.content, to: request, gate: gate, pauseAt: 1_000)

@@ -9,7 +9,7 @@ struct ReportTests {
 
     @Test("received before: of the task that is told of, for a URL with two destinations as well")
     func previous() async throws {
-        let gates = [FakeGate(), FakeGate()]
+        let gates = [TestGate(), TestGate()]
         let bench = try await Bench { request, number in
             .file(Self.content, to: request, gate: gates[number - 1], pauseAt: number * 1_000)
         }
@@ -32,7 +32,7 @@ struct ReportTests {
 
     @Test("download middlewares: the count before is the count they were told before, to the end")
     func previousOfMiddlewares() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate, pauseAt: 1_000) }
         let counts = Observed<[ByteCount]>([])
         bench.chains.register(download: DownloadStep(onCount: { _, count in counts.update { $0.append(count) } }))
@@ -57,11 +57,11 @@ struct ReportTests {
             problems.append("problem \(number)")
             problems.append("problem 0")
         }
-        let texts = problems.take().map(\.message)
+        let texts = problems.drain().map(\.message)
         #expect(texts.count == 1_001)
         #expect(texts.first == "problem 0" && texts[999] == "problem 999")
         #expect(texts.last?.contains("2000 more") == true)
-        #expect(problems.take() == [])
+        #expect(problems.drain() == [])
     }
 
     @Test("a task that is trashed while another verb waits for it is no problem")

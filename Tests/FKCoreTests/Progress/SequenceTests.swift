@@ -10,7 +10,7 @@ struct SequenceTests {
     static let unknown = TaskID(url: "http://h.example/none")
 
     /// A task that runs, with 1,000 bytes.
-    private func running() async throws -> (Bench, TaskID, FakeGate) {
+    private func running() async throws -> (Bench, TaskID, TestGate) {
         try await Bench.held(Self.content, at: 1_000, barrel: "x")
     }
 
@@ -131,7 +131,7 @@ struct SequenceTests {
 
     @Test("the sums of a barrel whose members go meanwhile", arguments: Leaving.allCases, [false, true])
     func leaving(_ leaving: Leaving, _ isActive: Bool) async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench(isActive: isActive) { request, _ in
             .file(Self.content, to: request, gate: gate, pauseAt: 1_000)
         }
@@ -180,7 +180,7 @@ struct SequenceTests {
 
     @Test("a URL of two tasks: its sequences end when both have")
     func twoTasks() async throws {
-        let gates = [FakeGate(), FakeGate()]
+        let gates = [TestGate(), TestGate()]
         let bench = try await Bench { request, number in
             .file(Self.content, to: request, gate: gates[number - 1], pauseAt: number * 1_000)
         }

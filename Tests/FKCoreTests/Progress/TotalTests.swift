@@ -7,7 +7,7 @@ struct TotalTests {
 
     @Test("it has finished, running, suspended and later tasks, and ends when the downloader closes")
     func course() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench(settings: { $0.progressInterval = .milliseconds(200) }) { request, number in
             number == 1
                 ? .file(Self.content, to: request)
@@ -46,7 +46,7 @@ struct TotalTests {
 
     @Test("a client has the same sum")
     func client() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench(ticks: true) { request, _ in
             .file(Self.content, to: request, gate: gate, pauseAt: 100_000)
         }
@@ -67,7 +67,7 @@ struct TotalTests {
 
     @Test("verbs take a text, a URL, a task and a barrel alike; the response of a finished file can be read")
     func alike() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate) }
         let folder = URL(fileURLWithPath: bench.out)
         let barrel = try await bench.downloader.barrel("b")

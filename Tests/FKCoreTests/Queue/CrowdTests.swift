@@ -115,7 +115,7 @@ struct CrowdTests {
     func bytesStay() async throws {
         let folder = try TemporaryFolder()
         let content = Bytes.pattern(count: 300_000)
-        let gate = FakeGate()
+        let gate = TestGate()
         let first = try await Bench(in: folder, scope: .chosen) { request, _ in
             .file(content, to: request, gate: gate, pauseAt: 200_000)
         }
@@ -151,8 +151,8 @@ struct CrowdTests {
         var configure = Configure(workPath: folder.file("work"))
         configure.maxAction = 1
         let clock = ManualClock()
-        let gate = FakeGate()
-        let transport = FakeTransport(clock: clock) { request, number in
+        let gate = TestGate()
+        let transport = ScriptedTransport(clock: clock) { request, number in
             number == 1 ? .file([1, 2], to: request, gate: gate, pauseAt: 1) : .file([1], to: request)
         }
         let engine = try Engine(

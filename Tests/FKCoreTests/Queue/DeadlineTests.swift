@@ -16,7 +16,7 @@ struct DeadlineTests {
 
     @Test("a running task fails at its deadline, keeps its bytes, and is not tried again")
     func running() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench { request, number in
             .file(Self.content, to: request, gate: number == 1 ? gate : nil, pauseAt: 300_000)
         }
@@ -56,7 +56,7 @@ struct DeadlineTests {
 
     @Test("a waiting task fails without a request: behind another one, or before a retry")
     func waiting() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench(settings: { $0.maxAction = 1 }) { request, _ in
             request.urlRequest.url?.lastPathComponent == "first"
                 ? .file(Self.content, to: request, gate: gate) : .status(503, [.init("Retry-After", "60")])
@@ -122,7 +122,7 @@ struct DeadlineTests {
     @Test("a deadline that passes in a response middleware takes effect when that has returned")
     func responding() async throws {
         let bench = try await Bench(content: Self.content)
-        let gate = FakeGate()
+        let gate = TestGate()
         bench.chains.onResponse("response step") { response in
             if response.error == nil { await gate.passed() }
         }
@@ -145,7 +145,7 @@ struct DeadlineTests {
 
     @Test("a deadline can be moved while the task runs, without another request")
     func moved() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate, pauseAt: 300_000) }
         let id = try await bench.add("a", deadline(10, bench))
         await gate.reached()

@@ -32,7 +32,7 @@ struct DescriptorTests {
     @Test("a task that finds no descriptor waits for the others; it was no attempt")
     func waits() async throws {
         let content = Bytes.pattern(count: 1_000)
-        let gate = FakeGate()
+        let gate = TestGate()
         let asked = Observed(0)
         let bench = try await Bench(settings: { $0.retry.maxAttempts = 1 }) { request, _ in
             if request.urlRequest.url?.lastPathComponent == "a" { return .file(content, to: request, gate: gate) }

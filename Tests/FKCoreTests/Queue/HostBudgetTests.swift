@@ -123,8 +123,8 @@ struct HostBudgetTests {
         var budget = HostBudget(limit: 1)
         var permits = Permits()
         permits.add(budget.acquire("busy", now: 0))
-        budget.noteShared("busy")
-        for index in 0..<5_000 { budget.noteShared("h\(index)") }
+        budget.recordShared("busy")
+        for index in 0..<5_000 { budget.recordShared("h\(index)") }
         let shared = (0..<5_000).count { budget.isShared("h\($0)") }
         #expect(shared < HostBudget.maxSharedHosts)
         #expect(budget.isShared("busy") && budget.isShared("h4999") && !budget.isShared("h0"))

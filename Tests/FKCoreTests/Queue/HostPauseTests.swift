@@ -21,7 +21,7 @@ struct HostPauseTests {
 
     @Test("of two Retry-After of one host the longer one holds", arguments: [true, false])
     func longer(_ isLongFirst: Bool) async throws {
-        let gates = (0..<2).map { _ in FakeGate() }
+        let gates = (0..<2).map { _ in TestGate() }
         let asked = isLongFirst ? ["40", "5"] : ["5", "40"]
         let bench = try await Bench(settings: { $0.maxConnectionsPerHost = 2 }) { request, number in
             guard number <= 2 else { return .file(Self.content, to: request) }
@@ -75,7 +75,7 @@ struct HostPauseTests {
 
     @Test("a task waits for a slot or for its host: it says which, and of how many")
     func limits() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench(settings: {
             $0.maxAction = 3
             $0.maxConnectionsPerHost = 2
@@ -162,7 +162,7 @@ struct HostPauseTests {
 
     @Test("what a further connection is told counts for the host of that connection", arguments: [true, false])
     func furtherConnection(_ isMirror: Bool) async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let content = Bytes.pattern(count: 8 << 20)
         let bench = try await Bench(settings: { $0.connections = .fixed(2) }) { request, number in
             if number == 1 { return .file(content, to: request, gate: gate, pauseAt: 300_000) }

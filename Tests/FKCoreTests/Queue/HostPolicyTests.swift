@@ -119,14 +119,14 @@ struct HostPolicyTests {
         var budget = HostBudget(limit: 16)
         let slow = HostAsker(group: 1, connections: 2, requestRate: RequestRate(20, per: .minute))
         let other = HostAsker(group: 2, requestRate: RequestRate(20, per: .minute))
-        #expect(budget.takeTurn("http://a", for: slow, now: 0) == nil)
-        #expect(budget.takeTurn("http://a", now: 0) == nil && budget.takeTurn("http://b", for: slow, now: 0) == nil)
+        #expect(budget.acquireTurn("http://a", for: slow, now: 0) == nil)
+        #expect(budget.acquireTurn("http://a", now: 0) == nil && budget.acquireTurn("http://b", for: slow, now: 0) == nil)
         let turn = HostBudget.Turn(until: 3_050_000_000, policy: "--rate 20/m")
         // The scheme makes no difference, the port does.
         #expect(budget.obstacle("https://a", for: other, now: 1) == .paced(turn))
         #expect(budget.obstacle("http://a:81", for: other, now: 1) == nil)
-        #expect(budget.takeTurn("http://a", for: slow, now: 3_049_999_999) == turn)
-        #expect(budget.takeTurn("http://a", for: other, now: 3_050_000_000) == nil)
+        #expect(budget.acquireTurn("http://a", for: slow, now: 3_049_999_999) == turn)
+        #expect(budget.acquireTurn("http://a", for: other, now: 3_050_000_000) == nil)
         var held: [HostPermitBox] = []
         for _ in 0..<2 { held.append(HostPermitBox(budget.acquire("http://c", for: slow, now: 0))) }
         #expect(budget.obstacle("http://c", for: slow, now: 0) == .full(limit: 2, policy: "--per-host 2"))
@@ -153,7 +153,7 @@ struct HostPolicyTests {
 
     @Test("a policy that another process writes applies to a running engine, with its connections and its contact")
     func written() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let content = content
         let bench = try await Bench { request, _ in
             Bench.Answer([.wait(gate)] + Bench.Answer.file(content, to: request).steps)

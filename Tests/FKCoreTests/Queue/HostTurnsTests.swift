@@ -17,7 +17,7 @@ struct HostTurnsTests {
         let turns: HostTurns
         let time: Locked<Int64>
 
-        func take(_ host: String, _ intervals: [Int64], now: Int64) -> Int64? { at(now).take(host, intervals) }
+        func take(_ host: String, _ intervals: [Int64], now: Int64) -> Int64? { at(now).acquire(host, intervals) }
         func due(_ host: String, _ intervals: [Int64], now: Int64) -> Int64? { at(now).due(host, intervals) }
         func count(_ host: String, _ intervals: [Int64], now: Int64) { at(now).count(host, intervals) }
         func isAwaited(_ host: String, now: Int64) -> Bool { at(now).isAwaited(host) }
@@ -173,18 +173,18 @@ struct HostTurnsTests {
             content: [1], settings: { $0.hosts = [HostPolicy("h.example", requestRate: Self.rate)] })
         let other = HostTurns(bench.workPath) { [clock = bench.clock] in clock.now }
         let intervals = [Self.rate.interval]
-        #expect(other.take("h.example", intervals) == nil)
+        #expect(other.acquire("h.example", intervals) == nil)
         for name in ["a", "b"] { try await bench.add(name) }
         await bench.settle()
         #expect(bench.transport.requests.isEmpty)
         await bench.advance(3.05)
         #expect(bench.transport.requests.count == 1)
-        let turn = try #require(other.take("h.example", intervals))
+        let turn = try #require(other.acquire("h.example", intervals))
         #expect(turn == bench.clock.now + intervals[0])
         // Both come at the same time; the other one was first.
         await bench.advance(3.05)
         #expect(bench.transport.requests.count == 1)
-        #expect(other.take("h.example", intervals) == nil)
+        #expect(other.acquire("h.example", intervals) == nil)
         await bench.advance(3)
         #expect(bench.transport.requests.count == 1)
         await bench.advance(0.05)
@@ -194,7 +194,7 @@ struct HostTurnsTests {
 
     @Test("an engine with all connections of a host gives one to another process, and goes on when it is free again")
     func engineYields() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let large = Bytes.pattern(count: 8 << 20)
         let bench = try await Bench(
             settings: {

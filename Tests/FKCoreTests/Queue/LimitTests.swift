@@ -69,7 +69,7 @@ struct LimitTests {
 
     @Test("a limit set on what runs without one holds it back", arguments: [nil, "b"])
     func set(_ barrel: String?) async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate) }
         _ = await bench.engine.answer(Self.add([bench.task("a")], barrel: barrel))
         await gate.reached()
@@ -81,7 +81,7 @@ struct LimitTests {
     @Test("a second command's rate limit holds for its own tasks and no others")
     func rateOfSecond() async throws {
         let bench = try await bench()
-        let first = FakeGate()
+        let first = TestGate()
         let other = try await Bench { request, _ in .file(Self.content, to: request, gate: first) }
         _ = await other.engine.answer(Self.add([other.task("a")]))
         await first.reached()
@@ -99,7 +99,7 @@ struct LimitTests {
 
     @Test("a command's tasks at once are its own, and bring slots of their own")
     func jobs() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench(settings: { $0.maxAction = 2 }) { request, _ in
             .file(Self.content, to: request, gate: gate)
         }

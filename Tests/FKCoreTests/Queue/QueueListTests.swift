@@ -13,7 +13,7 @@ struct QueueListTests {
         "the waiting list is the order in which the tasks then start, the running list that in which they did",
         arguments: QueueOrder.allCases, [1, 2, 3])
     func order(_ order: QueueOrder, _ limit: Int) async throws {
-        let gates = (0..<9).map { _ in FakeGate() }
+        let gates = (0..<9).map { _ in TestGate() }
         let bench = try await Bench(settings: {
             $0.maxAction = limit
             $0.order = order
@@ -38,7 +38,7 @@ struct QueueListTests {
 
     @Test("a change of the order and of maxAction shows at once")
     func live() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench(settings: { $0.maxAction = 1 }) { request, _ in
             .file(Self.content, to: request, gate: gate)
         }
@@ -73,7 +73,7 @@ struct QueueListTests {
 
     @Test("tasks of a closed host come behind those of open ones, due retries last by their time")
     func closedHost() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench(settings: { $0.maxAction = 1 }) { request, _ in
             switch request.urlRequest.url?.lastPathComponent {
             case "slow": .status(503, [.init("Retry-After", "40")])

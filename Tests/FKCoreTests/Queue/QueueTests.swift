@@ -53,7 +53,7 @@ struct QueueTests {
 
     @Test("maxAction raised starts waiting tasks at once; lowered it lets running ones finish")
     func liveChange() async throws {
-        let gates = (0..<6).map { _ in FakeGate() }
+        let gates = (0..<6).map { _ in TestGate() }
         let bench = try await Bench(settings: { $0.maxAction = 2 }) { request, number in
             .file(Self.content, to: request, gate: gates[number - 1])
         }
@@ -87,7 +87,7 @@ struct QueueTests {
 
     @Test("at most so many at once to one host; another host is not held up")
     func perHost() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench(settings: {
             $0.maxAction = 10
             $0.maxConnectionsPerHost = 2
@@ -148,7 +148,7 @@ struct QueueTests {
 
     @Test("a paused queue runs nothing, what is added meanwhile waits, and the bytes are kept")
     func paused() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench { request, number in
             .file(Self.content, to: request, gate: number == 1 ? gate : nil, pauseAt: 40)
         }

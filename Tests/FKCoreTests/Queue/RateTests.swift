@@ -8,7 +8,7 @@ private func send(_ bucket: inout TokenBucket, size: Int, from: Int64 = 0, secon
     var now = from
     var passed: Int64 = 0
     while now < from + seconds * second {
-        if let wait = bucket.take(size, now: now) {
+        if let wait = bucket.spend(size, now: now) {
             now += Int64(wait * 1e9) + 1
         } else {
             passed += Int64(size)
@@ -21,7 +21,7 @@ private func send(_ bucket: inout TokenBucket, size: Int, from: Int64 = 0, secon
 private final class Shared {
     var value: TokenBucket
     init(_ value: TokenBucket) { self.value = value }
-    func take(_ n: Int, now: Int64) -> Double? { value.take(n, now: now) }
+    func take(_ n: Int, now: Int64) -> Double? { value.spend(n, now: now) }
 }
 
 @Suite("Token bucket")
@@ -112,11 +112,11 @@ struct RateLimiterTests {
     func all() {
         let total = RateLimiter(rate: 100_000, now: 0)
         let task = RateLimiter(rate: 1_000, now: 0)
-        #expect(isWait(RateLimiter.take(10_000, from: [total, task], by: 1, now: second)))
+        #expect(isWait(RateLimiter.spend(10_000, from: [total, task], by: 1, now: second)))
         // Nothing of the refused bytes is missing from the total.
-        #expect(RateLimiter.take(65_536, from: [total], by: 1, now: second) == .bytes(65_536))
-        #expect(RateLimiter.take(10_000, from: [total, task], by: 1, now: 11 * second) == .bytes(10_000))
-        #expect(RateLimiter.take(10_000, from: [], by: 1, now: 0) == .bytes(10_000))
+        #expect(RateLimiter.spend(65_536, from: [total], by: 1, now: second) == .bytes(65_536))
+        #expect(RateLimiter.spend(10_000, from: [total, task], by: 1, now: 11 * second) == .bytes(10_000))
+        #expect(RateLimiter.spend(10_000, from: [], by: 1, now: 0) == .bytes(10_000))
     }
 
     @Test("many threads together keep to it")
@@ -128,7 +128,7 @@ struct RateLimiterTests {
                     (0..<2_000).reduce(0) { sum, step in
                         let now = Int64(step) * 1_000_000
                         guard
-                            case .bytes(let count) = RateLimiter.take(
+                            case .bytes(let count) = RateLimiter.spend(
                                 1_000, from: [limiter], by: UInt64(task), now: now)
                         else { return sum }
                         return sum + count

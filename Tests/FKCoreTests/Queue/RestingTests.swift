@@ -12,8 +12,8 @@ struct RestingTests {
     private static let content: [UInt8] = [1, 2, 3]
 
     /// An engine of the command line with more tasks than it keeps in memory; the first one runs until the gate opens.
-    private static func scene() async throws -> (bench: Bench, gate: FakeGate, ids: [TaskID]) {
-        let gate = FakeGate()
+    private static func scene() async throws -> (bench: Bench, gate: TestGate, ids: [TaskID]) {
+        let gate = TestGate()
         let bench = try await Bench(scope: .chosen, crowd: crowd, settings: { $0.maxAction = 1 }) { request, _ in
             let isFirst = request.urlRequest.url?.lastPathComponent == "f0"
             return isFirst ? .file(content, to: request, gate: gate, pauseAt: 1) : .file(content, to: request)

@@ -123,7 +123,7 @@ struct ServerQuotaTests {
             }
             for flight in flights where flight.due <= now {
                 let inFlight = flights.count { $0.process == flight.process && $0.due > now }
-                quotas[flight.process].note(
+                quotas[flight.process].record(
                     [flight.limit].compactMap(\.self), inFlight: inFlight, now: now, longest: 600, shards: shards)
                 end = now
             }
@@ -164,13 +164,13 @@ struct ServerQuotaTests {
     @Test("a quarter of the quota is spread over the rest of the window; requests in flight count as used")
     func spread() {
         var quota = ServerQuota()
-        quota.note(
+        quota.record(
             [.init(name: "", quota: 100, remaining: 40, seconds: 11, window: 10)], inFlight: 15, now: 0, longest: 600)
         #expect(quota.next(now: 0) == nil)
         quota.sent(now: 0)
         // 24 are left for 10 seconds.
         #expect(quota.next(now: 0) == 416_666_666)
-        quota.note(
+        quota.record(
             [.init(name: "", quota: 100, remaining: 0, seconds: 4, window: 10)], inFlight: 0, now: 0, longest: 600)
         #expect(quota.next(now: 0) == 5_000_000_000)
     }

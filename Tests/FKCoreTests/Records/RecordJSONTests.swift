@@ -80,9 +80,9 @@ struct RecordJSONTests {
             $0.offered = ["http://m/", "http://n/"]
             $0.completedBy = "1.0.0"
             $0.trace = Trace()
-            $0.trace?.note(5..<9, from: "http://b/")
+            $0.trace?.record(5..<9, from: "http://b/")
             $0.trace?.pass(through: ["http://c/?token=x"])
-            $0.trace?.noteChange()
+            $0.trace?.recordChange()
             $0.lastUsed = Date(timeIntervalSince1970: 1_800_000_500.5)
         }
         record.relink(to: "http://c/")

@@ -7,7 +7,7 @@ struct RecordsTests {
 
     @Test("a query sees the tasks as they are now, running ones with their bytes")
     func query() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         // Large enough to be recorded before its end.
         let large = Bytes.pattern(count: 400_000)
         let bench = try await Bench { request, _ in

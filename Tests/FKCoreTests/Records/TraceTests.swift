@@ -14,7 +14,7 @@ struct TraceTests {
             let start = Int.random(in: 0..<40, using: &random)
             let end = Bool.random(using: &random) ? 40 : Int.random(in: start...40, using: &random)
             let source = names.randomElement(using: &random) ?? nil
-            trace.note(Int64(start)..<(end == 40 ? .max : Int64(end)), from: source)
+            trace.record(Int64(start)..<(end == 40 ? .max : Int64(end)), from: source)
             for index in start..<end { bytes[index] = source }
             // A record is written and read between any two.
             trace = try StoreJSON.decode(Trace.self, from: StoreJSON.encode(trace))
@@ -32,7 +32,7 @@ struct TraceTests {
         record.task.options.list = ListOrigin(String(repeating: "/folder", count: 90), signer: signer)
         for index in 0..<count {
             let start = Int64(index) << 30
-            record.note(
+            record.record(
                 start..<start + 1 << 29, from: "https://mirror\(index % 7).example/\(index % 7)/long/path?token=x")
         }
         record.adopt(

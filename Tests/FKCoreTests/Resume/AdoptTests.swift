@@ -88,7 +88,7 @@ struct AdoptTests {
     }
 
     @Test("a partial file that is written to meanwhile is kept") func changed() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench { request, _ in
             .file(Self.content, to: request, gate: gate, pauseAt: 10_000)
         }

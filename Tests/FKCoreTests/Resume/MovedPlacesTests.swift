@@ -22,7 +22,7 @@ struct MovedPlacesTests {
 
     @Test("finished, suspended, queued and barrelled tasks go on under their ids, and nothing is fetched twice")
     func renamed() async throws {
-        let (gate, old) = (FakeGate(), try TemporaryFolder())
+        let (gate, old) = (TestGate(), try TemporaryFolder())
         let first = try await Bench(in: old, settings: Self.named(old)) { request, _ in
             let isHeld = request.urlRequest.url?.lastPathComponent.hasPrefix("held") == true
             return .file(Self.content, to: request, gate: isHeld ? gate : nil, pauseAt: 100_000)
@@ -89,7 +89,7 @@ struct MovedPlacesTests {
 
     @Test("died while it ran, and both moved: the live counters and the part file count")
     func died() async throws {
-        let (gate, old) = (FakeGate(), try TemporaryFolder())
+        let (gate, old) = (TestGate(), try TemporaryFolder())
         let first = try await Bench(in: old, settings: Self.named(old)) { request, _ in
             .file(Self.content, to: request, gate: gate, pauseAt: 100_000)
         }

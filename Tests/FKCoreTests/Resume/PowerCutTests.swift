@@ -42,7 +42,7 @@ struct PowerCutTests {
         let folder = try TemporaryFolder()
         let id = try await torn(folder, ranges: ranges, historyBytes: historyBytes)
         // It asks, and is gone before the answer.
-        let gate = FakeGate()
+        let gate = TestGate()
         let first = try await Bench(in: folder) { request, _ in
             var answer = Bench.Answer.file(Self.content, to: request)
             answer.steps.insert(.wait(gate), at: 0)

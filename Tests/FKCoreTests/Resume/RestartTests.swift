@@ -10,8 +10,8 @@ struct RestartTests {
     /// A task without a destination of its own, stopped after 100,000 bytes, so that its files move with the work path.
     private func halfDone(
         _ content: [UInt8] = content, _ change: (inout TaskDescription) -> Void = { _ in }
-    ) async throws -> (Bench, TaskID, FakeGate) {
-        let gate = FakeGate()
+    ) async throws -> (Bench, TaskID, TestGate) {
+        let gate = TestGate()
         let bench = try await Bench { request, _ in .file(content, to: request, gate: gate, pauseAt: 100_000) }
         let id = try await bench.add("a") {
             $0.directory = nil
@@ -268,7 +268,7 @@ struct RestartTests {
         let folder = try TemporaryFolder()
         var fetched = 0
         for round in 1...6 {
-            let gate = FakeGate()
+            let gate = TestGate()
             let bench = try await Bench(in: folder) { request, _ in
                 .file(Self.content, to: request, gate: gate, pauseAt: 70_000)
             }

@@ -10,9 +10,9 @@ struct SmallFileTests {
 
     /// A task with so many bytes of a small file.
     private func running(
-        _ received: Int = 20_000, answer: (@Sendable (TransportRequest, Int, FakeGate) -> Bench.Answer)? = nil
-    ) async throws -> (Bench, TaskID, FakeGate) {
-        let gate = FakeGate()
+        _ received: Int = 20_000, answer: (@Sendable (TransportRequest, Int, TestGate) -> Bench.Answer)? = nil
+    ) async throws -> (Bench, TaskID, TestGate) {
+        let gate = TestGate()
         let bench = try await Bench { request, number in
             answer?(request, number, gate) ?? .file(Self.content, to: request, gate: gate, pauseAt: received)
         }
@@ -21,7 +21,7 @@ struct SmallFileTests {
         return (bench, id, gate)
     }
 
-    private func end(_ bench: Bench, _ id: TaskID, _ gate: FakeGate) async throws {
+    private func end(_ bench: Bench, _ id: TaskID, _ gate: TestGate) async throws {
         gate.open()
         try await bench.expect("a", Self.content, of: id)
         #expect(bench.names == ["a"])
@@ -58,7 +58,7 @@ struct SmallFileTests {
 
     @Test("other processes see it after a tick, and the bytes that come then at once")
     func otherProcesses() async throws {
-        let second = FakeGate()
+        let second = TestGate()
         let (bench, id, gate) = try await running { request, _, gate in
             var answer = Bench.Answer.file(Self.content, to: request, gate: gate, pauseAt: 20_000)
             answer.steps.removeLast()
@@ -116,7 +116,7 @@ struct SmallFileTests {
 
     @Test("a second attempt of which something was seen ends well")
     func secondAttempt() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench { request, number in
             if number == 1 { return .file(Self.content, to: request, cut: 0) }
             return .file(Self.content, etag: nil, to: request, gate: gate, pauseAt: 20_000)

@@ -4,7 +4,7 @@ import Testing
 /// A body without a length is cut, and the rest comes in parts whose `Content-Range` has the total `*`.
 @Suite("Parts of a file of unknown length")
 struct UnknownTotalTests {
-    private static func head(_ status: Int, _ fields: [HeaderField] = []) -> FakeTransport.Answer.Step {
+    private static func head(_ status: Int, _ fields: [HeaderField] = []) -> ScriptedTransport.Answer.Step {
         .head(ResponseHead(status: status, fields: [.init("ETag", "\"x\"")] + fields, url: "http://a.example/f"))
     }
 
@@ -19,7 +19,7 @@ struct UnknownTotalTests {
             guard let range = request.urlRequest.value(forHTTPHeaderField: "Range"),
                 let start = Int(range.dropFirst("bytes=".count).prefix { $0 != "-" })
             else {
-                let body = FakeTransport.Answer.Step.bytes(
+                let body = ScriptedTransport.Answer.Step.bytes(
                     Array(content.prefix(number == 1 ? content.count / 4 : .max)))
                 return number == 1
                     ? .init([Self.head(200), body, .fail(DownloadError(.incompleteBody, "cut", isRetryable: true))])

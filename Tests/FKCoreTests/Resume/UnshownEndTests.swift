@@ -12,7 +12,7 @@ struct UnshownEndTests {
 
     private static func head(
         _ request: TransportRequest, _ status: Int, _ fields: [HeaderField] = []
-    ) -> FakeTransport.Answer.Step {
+    ) -> ScriptedTransport.Answer.Step {
         .head(
             ResponseHead(
                 status: status, httpVersion: "2", fields: fields, url: request.urlRequest.url?.absoluteString ?? ""))

@@ -24,16 +24,16 @@ struct AttemptCountTests {
             var record = record(length)
             for attempt in 1...4 {
                 record.begin(at: Date(timeIntervalSince1970: 0))
-                record.noteProgress(received: step - 1)
+                record.recordProgress(received: step - 1)
                 #expect(record.countedAttempts == attempt)
             }
             record.begin(at: Date(timeIntervalSince1970: 0))
-            record.noteProgress(received: step)
+            record.recordProgress(received: step)
             #expect(record.attempts == 5 && record.countedAttempts == 1 && record.attemptsBeforeProgress == 4)
             record.begin(at: Date(timeIntervalSince1970: 0))
-            record.noteProgress(received: step)
+            record.recordProgress(received: step)
             #expect(record.countedAttempts == 2)
-            record.takeBackAttempt()
+            record.undoAttempt()
             #expect(record.countedAttempts == 1)
             record.freshen()
             #expect(record.countedAttempts == 0 && record.progress == nil)
@@ -45,7 +45,7 @@ struct AttemptCountTests {
         var record = record(1_000)
         for _ in 1...3 {
             record.begin(at: Date(timeIntervalSince1970: 0))
-            record.noteProgress(received: 500)
+            record.recordProgress(received: 500)
             record.dropBytes()
         }
         #expect(record.countedAttempts == 3)

@@ -49,8 +49,8 @@ struct AttemptTests {
     func work() throws {
         var work = RunWork()
         work.request(.prove)
-        guard case .prove = work.take() else { return unexpected("no work") }
-        #expect(work.take() == nil)
+        guard case .prove = work.nextStep() else { return unexpected("no work") }
+        #expect(work.nextStep() == nil)
         try work.check()
         work.stop(.keepingBytes)
         work.stop(.droppingBytes)

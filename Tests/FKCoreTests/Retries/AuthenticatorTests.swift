@@ -18,7 +18,7 @@ struct AuthenticatorTests {
     private struct Session: Authenticator {
         let token: Observed<String>
         let renewals = Observed(0)
-        var gate: FakeGate?
+        var gate: TestGate?
         var renew: @Sendable () throws -> String = { "new" }
 
         func authenticate(_ request: inout URLRequest, for task: TaskContext) async throws {
@@ -39,7 +39,7 @@ struct AuthenticatorTests {
             request.urlRequest.url?.host == "h.example"
                 ? server.answer(request) : .file(AuthenticatorTests.content, to: request)
         }
-        let session = Session(token: Observed("old"), gate: FakeGate())
+        let session = Session(token: Observed("old"), gate: TestGate())
         bench.chains.register(authenticator: session, for: .host("h.example"))
         var ids: [TaskID] = []
         for number in 1...60 { ids.append(try await bench.add("\(number).bin")) }
@@ -65,7 +65,7 @@ struct AuthenticatorTests {
         struct LoggedOut: Error, CustomStringConvertible { var description: String { "logged out" } }
         let server = TokenServer()
         let bench = try await Bench { request, _ in server.answer(request) }
-        var session = Session(token: Observed("old"), gate: FakeGate())
+        var session = Session(token: Observed("old"), gate: TestGate())
         session.renew = { throw LoggedOut() }
         bench.chains.register(authenticator: session)
         let ids = [try await bench.add("a.bin"), try await bench.add("b.bin")]
@@ -104,7 +104,7 @@ struct AuthenticatorTests {
     @Test("a real server: 60 tasks with an expired token renew it once, and one that waits leaves its slot free")
     func expiredTokenAtServer() async throws {
         let (server, live) = try await Self.nginx { $0.maxAction = 4 }
-        let session = Session(token: Observed("old"), gate: FakeGate())
+        let session = Session(token: Observed("old"), gate: TestGate())
         live.downloader.middlewares.register(authenticator: session, for: .host("127.0.0.1"))
         var ids: [TaskID] = []
         for number in 1...60 { ids.append(try await live.add("\(server.base)/closed/\(number)")) }

@@ -105,7 +105,7 @@ struct FailureStageTests {
         arguments: ["cancel", "suspend", "trash"])
     func stopped(_ verb: String) async throws {
         let bench = try await Bench { request, _ in .file(Self.content, to: request, cut: 400) }
-        let gate = FakeGate()
+        let gate = TestGate()
         bench.chains.onFailure("slow") { _ in
             await withTaskCancellationHandler {
                 await gate.passed()
@@ -135,7 +135,7 @@ struct FailureStageTests {
     @Test("close() while a task waits for a decision keeps its bytes")
     func closed() async throws {
         let bench = try await Bench { request, _ in .file(Self.content, to: request, cut: 400) }
-        let gate = FakeGate()
+        let gate = TestGate()
         bench.chains.onFailure("slow") { _ in
             await withTaskCancellationHandler {
                 await gate.passed()

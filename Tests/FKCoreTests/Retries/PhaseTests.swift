@@ -20,12 +20,12 @@ struct PhaseTests {
 /// A transfer that goes on when the test says so. Used on the stage's thread only, as an engine uses one.
 private final class HeldOperation: TransportOperation, @unchecked Sendable {
     private let handler: any TransportHandler
-    private var steps: [FakeTransport.Answer.Step]
+    private var steps: [ScriptedTransport.Answer.Step]
     private var isCancelled = false
     private var isPaused = false
     private(set) var isOver = false
 
-    init(_ answer: FakeTransport.Answer, _ handler: any TransportHandler) {
+    init(_ answer: ScriptedTransport.Answer, _ handler: any TransportHandler) {
         self.handler = handler
         steps = answer.steps
     }
@@ -68,9 +68,9 @@ private final class HeldOperation: TransportOperation, @unchecked Sendable {
 /// A transport whose transfers the test moves.
 private final class HeldTransport: Transport {
     let operations = Locked<[HeldOperation]>([])
-    private let answer: @Sendable (TransportRequest) -> FakeTransport.Answer
+    private let answer: @Sendable (TransportRequest) -> ScriptedTransport.Answer
 
-    init(_ answer: @escaping @Sendable (TransportRequest) -> FakeTransport.Answer) { self.answer = answer }
+    init(_ answer: @escaping @Sendable (TransportRequest) -> ScriptedTransport.Answer) { self.answer = answer }
 
     func start(_ request: TransportRequest, handler: any TransportHandler) -> any TransportOperation {
         let operation = HeldOperation(answer(request), handler)
@@ -254,7 +254,7 @@ private actor Stage {
         run.fail(DownloadError(.connectionLost, "late"))
         run.stopped()
         run.end(as: .error)
-        if run.takeWork() != nil { return "it asks for work" }
+        if run.nextWork() != nil { return "it asks for work" }
         if entry.record != record || entry.isDirty != isDirty { return "a late event has changed the record" }
         return held
     }
@@ -316,7 +316,7 @@ private actor Stage {
             operation.advance(bytes: random.pick([1, 5_000, 200_000, 1 << 20]))
         }
         if !all, random.oneIn(3) { return }
-        for event in inbox.take() {
+        for event in inbox.drain() {
             if random.oneIn(4) { past.append(event) }
             guard entry.run === run else { continue }
             run.handle(event)
@@ -325,7 +325,7 @@ private actor Stage {
     }
 
     private func perform(_ run: TaskRun) {
-        guard let step = run.takeWork() else { return }
+        guard let step = run.nextWork() else { return }
         steps += 1
         run.performs(
             Task {

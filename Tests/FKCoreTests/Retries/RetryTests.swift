@@ -140,7 +140,7 @@ struct RetryTests {
 
     @Test("suspending and resuming is no failure: the number of retries is whole after it")
     func suspendIsNoFailure() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench(settings: { $0.retry.maxAttempts = 2 }) { request, number in
             number <= 3
                 ? .file(Self.content, to: request, gate: gate, pauseAt: 10)
@@ -160,7 +160,7 @@ struct RetryTests {
 
     @Test("a stop by the user is no attempt: the next engine counts from one, at the same mirror")
     func stopIsNoFailure() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let folder = try TemporaryFolder()
         for _ in 1...3 {
             let bench = try await Bench(in: folder, settings: { $0.retry.maxAttempts = 2 }) { request, _ in

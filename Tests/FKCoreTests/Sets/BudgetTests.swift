@@ -91,7 +91,7 @@ struct BudgetTests {
 
     @Test("a barrel that is being downloaded does not lose its own files; a file of another one waits for room")
     func ownFiles() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await bench(1_000_000) { request in
             request.urlRequest.url?.lastPathComponent == "b"
                 ? .file(Self.large, to: request, gate: gate, pauseAt: 10) : .file(Self.large, to: request)

@@ -266,7 +266,7 @@ struct PublishTests {
         try await sets.barrel.suspend()
         guard case .files(let files) = try await sets.barrel.complete() else { return unexpected("no files") }
         #expect(files.map(\.lastPathComponent) == ["a", "b", "c"])
-        let gate = FakeGate()
+        let gate = TestGate()
         let held = try await Bench { request, _ in
             request.urlRequest.url?.lastPathComponent == "bad"
                 ? .status(404) : .file(Bytes.pattern(count: 1_000), to: request, gate: gate, pauseAt: 10)

@@ -5,11 +5,11 @@ import Testing
 
 /// An engine with everything around it in the test's hand: transport, clock, folders.
 final class Bench: Sendable {
-    typealias Answer = FakeTransport.Answer
+    typealias Answer = ScriptedTransport.Answer
 
     let folder: TemporaryFolder
     let clock: ManualClock
-    let transport: FakeTransport
+    let transport: ScriptedTransport
     let engine: Engine
     let downloader: Downloader
     /// `name:state` for every change of state, in order, as the engine's observers hear of it.
@@ -29,7 +29,7 @@ final class Bench: Sendable {
     ) async throws {
         self.folder = try folder ?? TemporaryFolder()
         self.clock = clock
-        transport = FakeTransport(clock: clock, answer)
+        transport = ScriptedTransport(clock: clock, answer)
         watch = TestWatch(Test.current?.displayName ?? "a test") { [log, clock, transport] in
             "\(transport.requests.count) requests, clock at \(clock.now), \(log.value.suffix(40))"
         }
@@ -69,8 +69,8 @@ final class Bench: Sendable {
     static func held(
         _ content: [UInt8], at count: Int, name: String = "a", barrel: String? = nil, in folder: TemporaryFolder? = nil,
         settings: (inout Configure) -> Void = { _ in }
-    ) async throws -> (Bench, TaskID, FakeGate) {
-        let gate = FakeGate()
+    ) async throws -> (Bench, TaskID, TestGate) {
+        let gate = TestGate()
         let bench = try await Bench(in: folder, settings: settings) { request, _ in
             .file(content, to: request, gate: gate, pauseAt: count)
         }
@@ -129,8 +129,8 @@ final class Bench: Sendable {
     func stored(_ id: TaskID) throws -> TaskRecord { try InfoFile.read(workPath.infoPath(id)).record }
 
     /// Holds every task in its request chain until the gate is open.
-    func holdRequests() -> FakeGate {
-        let gate = FakeGate()
+    func holdRequests() -> TestGate {
+        let gate = TestGate()
         chains.onRequest("request step") { request, _ in
             await gate.passed()
         }
@@ -138,8 +138,8 @@ final class Bench: Sendable {
     }
 
     /// Holds every task in its response chain until the gate is open.
-    func holdResponses() -> FakeGate {
-        let gate = FakeGate()
+    func holdResponses() -> TestGate {
+        let gate = TestGate()
         chains.onResponse("response step") { response in
             await gate.passed()
         }

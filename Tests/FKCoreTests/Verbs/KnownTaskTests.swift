@@ -12,7 +12,7 @@ struct KnownTaskTests {
 
     /// The first answer stops at 300,000 bytes until the gate opens, or is `first`; the later ones are whole.
     private func bench(
-        _ gate: FakeGate = FakeGate(), first: Bench.Answer? = nil, settings: (inout Configure) -> Void = { _ in }
+        _ gate: TestGate = TestGate(), first: Bench.Answer? = nil, settings: (inout Configure) -> Void = { _ in }
     ) async throws -> Bench {
         try await Bench(settings: settings) { request, number in
             number > 1
@@ -56,7 +56,7 @@ struct KnownTaskTests {
         arguments: [DownloadState.idle, .action, .suspend, .error, .cancel])
     func wire(_ state: DownloadState) async throws {
         let isRunning = state == .action
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await bench(
             gate, first: state == .error ? .status(404) : nil, settings: { if state == .idle { $0.maxAction = 1 } })
         var first: TaskID?
@@ -105,7 +105,7 @@ struct KnownTaskTests {
 
     @Test("the same asked for again disturbs nothing")
     func same() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await bench(gate)
         let id = try await bench.add("a", old)
         await gate.reached()
@@ -117,7 +117,7 @@ struct KnownTaskTests {
 
     @Test("a checksum that comes while a file is fetched decides on it", arguments: [true, false])
     func checksumWhileRunning(_ isRight: Bool) async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await bench(gate)
         let id = try await bench.add("a")
         await gate.reached()

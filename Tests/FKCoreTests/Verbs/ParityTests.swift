@@ -89,7 +89,7 @@ struct ParityTests {
 
     @Test("a downloader works with the configuration that it was made with")
     func configured() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench(
             isActive: false,
             settings: {
@@ -180,7 +180,7 @@ struct ParityTests {
 
     @Test("pausing all is recorded: the next engine does not run them")
     func pauseAll() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench(settings: { $0.maxAction = 1 }) { request, _ in
             .file(Self.content, to: request, gate: gate, pauseAt: 0)
         }
@@ -198,7 +198,7 @@ struct ParityTests {
 
     @Test("a receipt's id steers its task")
     func receiptVerbs() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench { request, number in
             .file(Self.content, to: request, gate: number == 1 ? gate : nil, pauseAt: 0)
         }

@@ -22,7 +22,7 @@ struct ToggleTests {
 
     @Test("running and waiting tasks are suspended together, then go on together")
     func pair() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench(settings: { $0.maxAction = 1 }) { request, number in
             .file(Self.content, to: request, gate: number == 1 ? gate : nil, pauseAt: 10)
         }
@@ -44,7 +44,7 @@ struct ToggleTests {
 
     @Test("one call adds, pauses, resumes, and reports a complete file; a file that is gone is fetched again")
     func orAdd() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench { request, number in
             .file(Self.content, to: request, gate: number == 1 ? gate : nil, pauseAt: 10)
         }

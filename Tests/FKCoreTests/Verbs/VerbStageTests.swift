@@ -49,9 +49,9 @@ struct VerbStageTests {
 
     @Test("before the head has come", arguments: verbs)
     func beforeHead(_ verb: Verb) async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench { request, _ in
-            var answer = FakeTransport.Answer.file(Self.content, to: request)
+            var answer = ScriptedTransport.Answer.file(Self.content, to: request)
             answer.steps.insert(.wait(gate), at: 0)
             return answer
         }
@@ -76,7 +76,7 @@ struct VerbStageTests {
 
     @Test("during the response chain, after a middleware has moved the file", arguments: verbs)
     func responseChainMoved(_ verb: Verb) async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench(content: Self.content)
         let target = bench.folder.file("moved")
         bench.chains.onResponse("response step") { response in

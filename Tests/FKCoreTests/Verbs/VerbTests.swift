@@ -11,11 +11,11 @@ struct VerbTests {
     struct Scene {
         let bench: Bench
         let id: TaskID
-        let gate: FakeGate
+        let gate: TestGate
     }
 
     static func scene(_ state: DownloadState) async throws -> Scene {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench(settings: { $0.maxAction = 1 }) { request, number in
             if request.urlRequest.url?.lastPathComponent == "fails" { return .status(404) }
             // The first answer waits in its body; later ones do not, unless the first is still open.
@@ -191,7 +191,7 @@ struct VerbTests {
 
     @Test("resumeAll resumes what is suspended and queues again what was cancelled or failed")
     func resumeAll() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench { request, number in
             if request.urlRequest.url?.lastPathComponent == "fails", number < 5 { return .status(404) }
             return .file(Self.content, to: request, gate: gate, pauseAt: 1_000)
@@ -215,7 +215,7 @@ struct VerbTests {
     @Test(
         "suspendAll and cancelAll start nothing while they stop what runs", arguments: [Verb.suspend, .cancel, .trash])
     func allAtOnce(_ verb: Verb) async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let bench = try await Bench(settings: { $0.maxAction = 2 }) { request, _ in
             .file(Self.content, to: request, gate: gate, pauseAt: 10)
         }

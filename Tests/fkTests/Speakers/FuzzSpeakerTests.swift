@@ -45,7 +45,7 @@ final class SpeakerCourse {
     private let tolerated: Set<SpeakerFinding>
     private let folder: TemporaryFolder
     private let servers: SpeakerServers
-    private let asking: FakeTransport
+    private let asking: ScriptedTransport
     private var sides: [SpeakerSide] = []
     private let context: CommandContext
     private let usersFiles: [String: [UInt8]]
@@ -71,7 +71,7 @@ final class SpeakerCourse {
         self.folder = folder
         let servers = SpeakerServers(&random)
         self.servers = servers
-        asking = FakeTransport { request, _ in servers.answer(request, 2) }
+        asking = ScriptedTransport { request, _ in servers.answer(request, 2) }
         usersFiles = [
             "home/.bashrc": [1, 2, 3], "home/.netrc": [7], "out/mine.txt": [4, 5], "out/.bashrc": [6],
         ]

@@ -32,7 +32,7 @@ final class SpeakerServers: Sendable {
         var redirects = false
         var offersLink = false
         var sendsDigest: Bool
-        var gate = FakeGate()
+        var gate = TestGate()
         var documents: [String: (type: String, bytes: [UInt8])] = [:]
         /// The secrets, and the hosts that may see each.
         var secrets: [String: Set<String>] = [:]
@@ -125,7 +125,7 @@ final class SpeakerServers: Sendable {
 
     func openGate() {
         state.withLock { state in
-            defer { state.gate = FakeGate() }
+            defer { state.gate = TestGate() }
             return state.gate
         }.open()
     }

@@ -25,7 +25,7 @@ final class SpeakerSide {
     private let servers: SpeakerServers
     private let connections: Int
     private let isMoved: Bool
-    private(set) var transport: FakeTransport
+    private(set) var transport: ScriptedTransport
     private(set) var engine: Engine
     private(set) var downloader: Downloader
     /// True once its file was looked at.
@@ -53,8 +53,8 @@ final class SpeakerSide {
     private static func make(
         _ number: Int, _ workPath: URL, _ clock: ManualClock, _ servers: SpeakerServers, _ connections: Int,
         _ isMoved: Bool
-    ) throws -> (FakeTransport, Engine, Downloader) {
-        let transport = FakeTransport(clock: clock) { request, _ in servers.answer(request, number) }
+    ) throws -> (ScriptedTransport, Engine, Downloader) {
+        let transport = ScriptedTransport(clock: clock) { request, _ in servers.answer(request, number) }
         var configure = Configure(workPath: workPath)
         configure.retry.jitter = 0
         configure.retry.maxAttempts = 4

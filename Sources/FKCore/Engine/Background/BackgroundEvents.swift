@@ -43,7 +43,7 @@ struct BackgroundEvents {
     }
 
     /// All handlers, at the end of the engine.
-    mutating func takeAll() -> [Handler] {
+    mutating func drainAll() -> [Handler] {
         defer { handlers = [] }
         return handlers.map(\.handler)
     }

@@ -162,7 +162,7 @@ package final class Deliveries: Sendable {
     func isWaiting(_ task: TaskID) -> Bool { state.withLock { $0.book.isWaiting(task) } }
 
     /// The sessions that have reported all of their events since the last call.
-    func takeDelivered() -> Set<String> {
+    func drainDelivered() -> Set<String> {
         state.withLock { state in
             defer { state.delivered = [] }
             return state.delivered

@@ -48,7 +48,7 @@ package final class MiddlewareCall: Sendable {
     }
 
     /// Adds a line to the history of the task whose chain runs. Elsewhere it does nothing.
-    package static func note(_ name: String, _ what: String) {
+    package static func record(_ name: String, _ what: String) {
         guard let current, current.kind == .chain else { return }
         current.notes.withLock { $0.append(Note(name: name, what: what)) }
     }

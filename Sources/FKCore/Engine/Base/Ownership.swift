@@ -84,7 +84,7 @@ final class Ownership {
     /// True if an engine has already searched for lost files since the system started.
     var isExamined: Bool { lock.isExamined }
 
-    func noteExamined() { lock.noteExamined() }
+    func recordExamined() { lock.recordExamined() }
 
     // MARK: Suspension
 

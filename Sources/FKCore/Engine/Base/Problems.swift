@@ -34,7 +34,7 @@ package final class Problems {
     }
 
     /// A URL without a task is a problem once, also after `take`: a view may ask about it at each drawing.
-    package func noteUnknown(_ url: String) {
+    package func recordUnknown(_ url: String) {
         guard unknown.count < Self.limit, unknown.insert(url).inserted else { return }
         append(.unknown(url))
     }
@@ -51,7 +51,7 @@ package final class Problems {
     }
 
     /// Returns and clears the problems since the last call.
-    package func take() -> [DownloadError] {
+    package func drain() -> [DownloadError] {
         defer { (errors, known, dropped) = ([], [], 0) }
         guard dropped > 0 else { return errors }
         return errors + [DownloadError(.disk, "\(dropped) more problems were reported and not kept.")]

@@ -36,7 +36,7 @@ package protocol EngineAccess: AnyObject, Sendable {
     func setPaused(_ isPaused: Bool) async throws
     func takeProblems() async -> [DownloadError]
     /// An application has asked about a URL that has no task: a problem, once for each URL.
-    func noteUnknown(_ url: String) async
+    func recordUnknown(_ url: String) async
 
     // MARK: Requests
 

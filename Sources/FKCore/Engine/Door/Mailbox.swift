@@ -180,7 +180,7 @@ package final class Mailbox: Sendable {
     ///
     /// - Parameter read: returns the content of a message.
     /// - Throws: `.disk` if the folder cannot be listed. The next call tries again.
-    package func take(
+    package func drain(
         now: Date = Date(), read: (String) throws -> [UInt8] = { try FileIO.contents(of: $0, limit: maxMessage) }
     ) throws -> [(MessageID, Result<EngineMessage, DownloadError>)] {
         let before = lookNow()
@@ -285,7 +285,7 @@ package final class Mailbox: Sendable {
     }
 
     /// An answer that could not be written, for an asker in the engine's own process.
-    func takeUnwritten(_ id: MessageID) -> EngineReply? {
+    func drainUnwritten(_ id: MessageID) -> EngineReply? {
         state.withLock { state in
             state.unwritten.firstIndex { $0.id == id }.map { state.unwritten.remove(at: $0).reply }
         }

@@ -19,7 +19,7 @@ struct PostBox {
     mutating func read() throws -> Bool {
         mailbox.writeReplies()
         hasRead = true
-        if mailbox.hasNews() { messages += try mailbox.take() }
+        if mailbox.hasNews() { messages += try mailbox.drain() }
         guard !isHandling else { return false }
         if messages.isEmpty {
             hasHandledLeftovers = true
@@ -30,7 +30,7 @@ struct PostBox {
     }
 
     /// The next requests to handle; nil if there are none.
-    mutating func takeMessages() -> [(MessageID, Result<EngineMessage, DownloadError>)]? {
+    mutating func drainMessages() -> [(MessageID, Result<EngineMessage, DownloadError>)]? {
         defer { messages = [] }
         return messages.isEmpty ? nil : messages
     }

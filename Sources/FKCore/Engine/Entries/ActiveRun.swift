@@ -22,7 +22,7 @@ protocol ActiveRun: AnyObject {
     /// The number of requests to a host that have no answer yet.
     func unanswered(of host: String) -> Int
     /// Records a response head that arrived with the whole body.
-    func takeInlineHead()
+    func drainInlineHead()
     /// The transfer has other rate limits from now on.
     func use(_ limiters: [RateLimiter])
 }

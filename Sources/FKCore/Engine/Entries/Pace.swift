@@ -25,7 +25,7 @@ struct Pace {
 
     /// Notices whether bytes have arrived since the last call. Once a second is enough, and costs nothing where the bytes
     /// arrive.
-    mutating func note(_ received: Int64, at date: Date) {
+    mutating func record(_ received: Int64, at date: Date) {
         if received > seen { lastByte = date }
         seen = received
     }

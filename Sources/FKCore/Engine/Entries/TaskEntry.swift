@@ -121,8 +121,8 @@ package final class TaskEntry {
     /// Updates the record in memory with the facts of the run, before it is read.
     package func refresh() {
         guard let run else { return }
-        run.takeInlineHead()
-        run.pace.note(received, at: run.clock.date)
+        run.drainInlineHead()
+        run.pace.record(received, at: run.clock.date)
     }
 
     /// True if a list has given digests for the pieces of the file.
@@ -134,10 +134,10 @@ package final class TaskEntry {
     func admit(_ mayRun: Bool = true) { isAdmitted = mayRun }
 
     /// The record differs from the one on disk.
-    func noteChange() { isDirty = true }
+    func recordChange() { isDirty = true }
 
     /// The record on disk is the present one.
-    func noteSaved() { (isDirty, rangesChanged, isRecovered) = (false, false, false) }
+    func recordSaved() { (isDirty, rangesChanged, isRecovered) = (false, false, false) }
 
     /// Adds, drops or restarts ranges. The counters on disk are not theirs until the next write.
     @inline(__always)
@@ -164,8 +164,8 @@ package final class TaskEntry {
 
     /// Adds the decision of a middleware to the task's history. A repeated decision is one line with the last time, because a
     /// chain runs for every request of every connection.
-    package func noteDecision(of name: String, _ what: String, at date: Date) {
-        record.noteDecision(HistoryLine(time: date, by: name, what: record.secretBook.mask(what)))
+    package func recordDecision(of name: String, _ what: String, at date: Date) {
+        record.recordDecision(HistoryLine(time: date, by: name, what: record.secretBook.mask(what)))
         isDirty = true
     }
 

@@ -18,7 +18,7 @@ struct HostPermit: ~Copyable, Sendable {
 ///
 /// ```text
 /// closed: paused until a time (Retry-After) | paced until a time (policies, the server's quota) | full (connections)
-/// open:   admit -> acquire -> permit -> takeTurn for each request -> release
+/// open:   admit -> acquire -> permit -> acquireTurn for each request -> release
 /// ```
 ///
 /// `HostTurns` shares the limits of policies and commands with other processes.
@@ -199,13 +199,13 @@ struct HostBudget: Sendable {
     /// Counts a request that is sent now.
     ///
     /// - Returns: nil if it may be sent, otherwise when to try again.
-    mutating func takeTurn(_ host: String, for asker: HostAsker = .anyone, now: Int64) -> Turn? {
+    mutating func acquireTurn(_ host: String, for asker: HostAsker = .anyone, now: Int64) -> Turn? {
         if let turn = nextTurn(host, rules(for: host, asker), asker, now: now) { return turn }
         let intervals = intervals(host, asker).map(\.value)
-        if !intervals.isEmpty, let until = turns?.take(HostName.shown(host), intervals) {
+        if !intervals.isEmpty, let until = turns?.acquire(HostName.shown(host), intervals) {
             return wait(host, asker, until: until)
         }
-        note(host, intervals, now: now)
+        record(host, intervals, now: now)
         return nil
     }
 
@@ -213,7 +213,7 @@ struct HostBudget: Sendable {
     mutating func count(_ host: String, for asker: HostAsker = .anyone, now: Int64) {
         let intervals = intervals(host, asker).map(\.value)
         if !intervals.isEmpty { turns?.count(HostName.shown(host), intervals) }
-        note(host, intervals, now: now)
+        record(host, intervals, now: now)
     }
 
     /// The intervals between requests of the host's policy and of the command.
@@ -228,7 +228,7 @@ struct HostBudget: Sendable {
         return Turn(until: until, policy: interval?.policy ?? "")
     }
 
-    private mutating func note(_ host: String, _ intervals: [Int64], now: Int64) {
+    private mutating func record(_ host: String, _ intervals: [Int64], now: Int64) {
         if intervals.isEmpty, quotas.isEmpty { return }
         for interval in intervals { asked[Line(host: HostName.shown(host), interval: interval)] = now }
         quotas[host]?.sent(now: now)
@@ -243,12 +243,12 @@ struct HostBudget: Sendable {
     /// - Parameters:
     ///   - inFlight: the requests to the host that were sent and not answered.
     ///   - longest: the maximum time to wait in seconds.
-    mutating func note(
+    mutating func record(
         _ limits: [RateLimitFields.Limit], of host: String, for asker: HostAsker, inFlight: Int, now: Int64,
         longest: Double
     ) {
         guard !limits.isEmpty || quotas[host] != nil else { return }
-        quotas[host, default: ServerQuota()].note(
+        quotas[host, default: ServerQuota()].record(
             limits, inFlight: inFlight, now: now, longest: longest, shards: asker.shards)
         if quotas[host]?.isOver(now: now) == true { quotas[host] = nil }
         if quotas.count > Self.maxSharedHosts { quotas = quotas.filter { !$0.value.isOver(now: now) } }
@@ -279,7 +279,7 @@ struct HostBudget: Sendable {
     // MARK: HTTP/2
 
     /// Remembers a host that speaks HTTP/2, so that its requests share a connection.
-    mutating func noteShared(_ host: String) {
+    mutating func recordShared(_ host: String) {
         if sharedHosts.count >= Self.maxSharedHosts, !sharedHosts.contains(host) {
             sharedHosts = sharedHosts.filter { connections[$0] != nil }
         }

@@ -25,8 +25,8 @@ package final class LimiterSet: Sendable {
     private var all: [RateLimiter] { limiters.withLock { $0 } + (base?.all ?? []) }
 
     /// Takes up to `n` bytes; see `RateLimiter.take(_:from:by:now:)`.
-    package func take(_ n: Int, now: Int64) -> FairShares.Offer {
-        RateLimiter.take(n, from: base == nil ? limiters.withLock { $0 } : all, by: task, now: now)
+    package func spend(_ n: Int, now: Int64) -> FairShares.Offer {
+        RateLimiter.spend(n, from: base == nil ? limiters.withLock { $0 } : all, by: task, now: now)
     }
 
     /// Replaces the limiters for the next `take`. The caller must resume a paused transfer, because its pause was

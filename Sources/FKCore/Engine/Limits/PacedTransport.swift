@@ -88,7 +88,7 @@ package final class PacedTransport: Transport, HostAwareTransport {
     }
 
     private func turn(of site: String) async {
-        while let turn = budget.withLock({ $0.takeTurn(site, for: asker, now: clock.now) }) {
+        while let turn = budget.withLock({ $0.acquireTurn(site, for: asker, now: clock.now) }) {
             await wait(until: turn.until)
         }
     }

@@ -53,7 +53,7 @@ package final class RateLimiter: Sendable {
     /// Takes up to `n` bytes from every limiter, as many as all of them offer, or none.
     ///
     /// - Returns: the bytes that may pass, or the number of seconds after which to ask again.
-    package static func take(_ n: Int, from limiters: [RateLimiter], by task: UInt64, now: Int64) -> FairShares.Offer {
+    package static func spend(_ n: Int, from limiters: [RateLimiter], by task: UInt64, now: Int64) -> FairShares.Offer {
         var bytes = n
         var seconds = 0.0
         for limiter in limiters {

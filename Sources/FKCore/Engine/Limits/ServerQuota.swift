@@ -57,7 +57,7 @@ struct ServerQuota: Sendable {
     ///   - inFlight: the requests of this process that were sent and not answered.
     ///   - longest: the maximum time without a request in seconds.
     ///   - shards: the number of processes that share the quota.
-    mutating func note(
+    mutating func record(
         _ limits: [RateLimitFields.Limit], inFlight: Int, now: Int64, longest: Double, shards: Int = 1
     ) {
         probe = nil

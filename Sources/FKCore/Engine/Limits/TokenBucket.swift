@@ -24,7 +24,7 @@ package struct TokenBucket: Sendable {
     /// Takes `n` bytes.
     ///
     /// - Returns: nil if they may pass, else the number of seconds, above 0, after which to try again.
-    package mutating func take(_ n: Int, now: Int64) -> Double? {
+    package mutating func spend(_ n: Int, now: Int64) -> Double? {
         guard let rate, n > 0 else { return nil }
         fill(now)
         let needed = Double(min(Int64(n), burst))

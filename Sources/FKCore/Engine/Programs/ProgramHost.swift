@@ -121,7 +121,7 @@ final class ProgramHost: Sendable {
         pthread_sigmask(SIG_BLOCK, &pipeSignal, nil)
 
         var programs: [(process: ProgramProcess, isCancelled: Locked<Bool>)] = []
-        while let jobs = takeJobs(isIdle: programs.isEmpty) {
+        while let jobs = nextJobs(isIdle: programs.isEmpty) {
             for job in jobs { if let program = Self.start(job) { programs.append((program, job.isCancelled)) } }
             wait(programs.map(\.process), waking)
             let now = Self.now
@@ -137,7 +137,7 @@ final class ProgramHost: Sendable {
     }
 
     /// The new jobs; nil if the thread is to end, because there is nothing to do.
-    private func takeJobs(isIdle: Bool) -> [Job]? {
+    private func nextJobs(isIdle: Bool) -> [Job]? {
         state.withLock { state in
             if isIdle, state.jobs.isEmpty {
                 FileIO.close(state.wake)

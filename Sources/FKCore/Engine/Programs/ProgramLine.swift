@@ -71,7 +71,7 @@ final class ProgramLine: Sendable {
         while mustTell(id) {
             let (told, error) = await run(id)
             // A program that could not be started has not taken the change.
-            guard let event = told ?? take(id) else { continue }
+            guard let event = told ?? remove(id) else { continue }
             var failure = error
             let dropped = state.withLock { line in
                 defer { line.dropped = 0 }
@@ -102,7 +102,7 @@ final class ProgramLine: Sendable {
     }
 
     /// Removes and returns the next change of a task; nil if there is none.
-    private func take(_ id: TaskID) -> Event? {
+    private func remove(_ id: TaskID) -> Event? {
         state.withLock { line in
             guard line.tasks[id]?.isEmpty == false else { return nil }
             line.count -= 1
@@ -117,7 +117,7 @@ final class ProgramLine: Sendable {
         let told = Locked<Event?>(nil)
         do {
             let verdict = try await host.ask(program, id.hex, mask: { $0 }) {
-                guard let event = self.take(id) else { throw CancellationError() }
+                guard let event = self.remove(id) else { throw CancellationError() }
                 told.withLock { $0 = event }
                 return ProgramQuestion(event.state, event.error, event.task)
             }

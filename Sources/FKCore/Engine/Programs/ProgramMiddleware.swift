@@ -76,7 +76,7 @@ package struct ProgramMiddleware: RequestMiddleware, DownloadMiddleware, Respons
             notes.append(
                 (fields.count == 1 ? "the header " : "the headers ") + fields.keys.sorted().joined(separator: ", "))
         }
-        MiddlewareCall.note(
+        MiddlewareCall.record(
             name, notes.isEmpty ? "accepted the request" : "changed \(notes.joined(separator: " and "))")
         return (changed, fields.compactMap { $1 == nil ? nil : $0 })
     }
@@ -98,7 +98,7 @@ package struct ProgramMiddleware: RequestMiddleware, DownloadMiddleware, Respons
             if let reason = answer.fail, let error = ProgramVerdict.reject(reason).error(of: name, Self.refused) {
                 throw error
             }
-            MiddlewareCall.note(name, "accepted the head")
+            MiddlewareCall.record(name, "accepted the head")
         case .reject, .broken:
             if let error = verdict.error(of: name, Self.refused) { throw error }
         }
@@ -117,7 +117,7 @@ package struct ProgramMiddleware: RequestMiddleware, DownloadMiddleware, Respons
             case .retry: return .retry(after: .zero)
             case .reject(let reason): return .fail(failed(failure.error, reason))
             case .broken(let text, _):
-                MiddlewareCall.note(name, text)
+                MiddlewareCall.record(name, text)
                 return .useRules
             case .accept(let answer):
                 if let reason = answer.fail { return .fail(failed(failure.error, reason)) }
@@ -161,14 +161,14 @@ package struct ProgramMiddleware: RequestMiddleware, DownloadMiddleware, Respons
         if let error = verdict.error(of: name, "rejected the file") { throw error }
         guard case .accept(let answer) = verdict else { return response }
         guard let path = answer.path, !path.isExactly(file.path) else {
-            MiddlewareCall.note(name, "accepted the file")
+            MiddlewareCall.record(name, "accepted the file")
             return response
         }
         var changed = response
         changed.fileURL = try place(path, of: file)
         // The program may have linked or copied the file, so that a kill loses nothing.
         if FileNames.exists(file.path) { changed.leftBehind.append(file) }
-        MiddlewareCall.note(name, "moved the file to \(path)")
+        MiddlewareCall.record(name, "moved the file to \(path)")
         return changed
     }
 

@@ -78,7 +78,7 @@ final class ProgramProcess {
 
     /// Reads what is there.
     func drain(_ now: Int64) {
-        if output >= 0, let bytes = Self.read(&output), !take(bytes) { end(.flooded) }
+        if output >= 0, let bytes = Self.read(&output), !append(bytes) { end(.flooded) }
         if errors >= 0, let bytes = Self.read(&errors) {
             errorText += bytes.prefix(Self.maxErrorBytes - errorText.count)
         }
@@ -86,7 +86,7 @@ final class ProgramProcess {
     }
 
     /// Takes a part of the output; false if it is too long.
-    private func take(_ bytes: [UInt8]) -> Bool {
+    private func append(_ bytes: [UInt8]) -> Bool {
         if let sink { return bytes.isEmpty || sink(bytes) }
         written += bytes
         return written.count <= ProgramAnswer.maxBytes
@@ -94,7 +94,7 @@ final class ProgramProcess {
 
     /// Looks whether the process has ended, and whether its time is over.
     func look(_ now: Int64) {
-        noteExit(now)
+        recordExit(now)
         finishIfComplete(now)
         guard let deadline, now >= deadline else { return }
         end(exit == nil ? .timedOut : .heldOpen)
@@ -122,7 +122,7 @@ final class ProgramProcess {
     }
 
     /// Notices the end of the process and leaves it to be reaped.
-    private func noteExit(_ now: Int64) {
+    private func recordExit(_ now: Int64) {
         guard exit == nil, !isReaped else { return reap() }
         var info = siginfo_t()
         guard waitid(P_PID, id_t(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 else {
@@ -139,7 +139,7 @@ final class ProgramProcess {
         deadline = min(deadline ?? .max, now + Self.patienceAfterExit)
         // Its last words are in the pipes by now.
         while output >= 0, let bytes = Self.read(&output), !bytes.isEmpty {
-            if !take(bytes) { return end(.flooded) }
+            if !append(bytes) { return end(.flooded) }
         }
         while errors >= 0, let bytes = Self.read(&errors), !bytes.isEmpty {
             errorText += bytes.prefix(Self.maxErrorBytes - errorText.count)

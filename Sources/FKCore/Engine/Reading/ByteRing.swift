@@ -58,7 +58,7 @@ package final class ByteRing: Sendable {
     }
 
     /// Somebody waits until the reader has moved.
-    func noteBlocked() { isBlocked.store(true, ordering: .sequentiallyConsistent) }
+    func recordBlocked() { isBlocked.store(true, ordering: .sequentiallyConsistent) }
 
     /// The reader has taken all bytes before `offset`. Connections continue after an eighth of the window, so that they are not
     /// stopped again at once.

@@ -263,24 +263,24 @@ package struct ChangeReader {
     package mutating func read() -> News {
         defer { hasBegun = true }
         var news = News()
-        if let file { take(file.lines(), into: &news) }
+        if let file { absorb(file.lines(), into: &news) }
         var status = stat()
         guard stat(path, &status) == 0, file?.inode != UInt64(status.st_ino) else { return news }
         // The owner writes nothing to a part that it has replaced.
-        if let file { take(file.lines(), into: &news) }
+        if let file { absorb(file.lines(), into: &news) }
         guard let next = OpenJournal(path) else { return news }
         file = next
         let before = header
         header = next.header()
         // What was written before this reader began is no news.
         if !hasBegun { next.skipToEnd() }
-        take(next.lines(), into: &news)
+        absorb(next.lines(), into: &news)
         if let header, let before, header.owner == before.owner, header.part == before.part + 1 { return news }
         news.hasGap = true
         return news
     }
 
-    private mutating func take(_ lines: [ArraySlice<UInt8>], into news: inout News) {
+    private mutating func absorb(_ lines: [ArraySlice<UInt8>], into news: inout News) {
         for line in lines {
             if let change = try? StoreJSON.decode(Change.self, from: Array(line)) {
                 news.changes.append(change)

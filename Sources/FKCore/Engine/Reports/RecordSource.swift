@@ -52,7 +52,7 @@ extension Reporter: RecordSource {
         try ids.compactMap { id in
             // A task that was read for this question leaves the memory again.
             let isInMemory = book[id] != nil
-            defer { if !isInMemory { book.rest(id) } }
+            defer { if !isInMemory { book.unload(id) } }
             guard let entry = try book.find(id), entry.isThere else { return nil }
             return info(entry)
         }
@@ -79,7 +79,7 @@ extension Reporter: RecordSource {
     func waitingInfos() -> [DownloadInfo] {
         schedule.waitingOrder().compactMap { id in
             defer { book.park(id) }
-            return (book[id] ?? book.unrest(id)).map { info($0) }
+            return (book[id] ?? book.reload(id)).map { info($0) }
         }
     }
 

@@ -70,7 +70,7 @@ final class Reporter {
         if !barrel.sum.isCounted {
             let shares = try barrel.ids.map { id in
                 let isInMemory = book[id] != nil
-                defer { if !isInMemory { book.rest(id) } }
+                defer { if !isInMemory { book.unload(id) } }
                 return try book.find(id)?.accounted ?? TaskTotals.Share(state: .unknown)
             }
             barrel.count(shares)
@@ -198,7 +198,7 @@ final class Reporter {
         for id in stopped {
             let isInMemory = book[id] != nil
             if let entry = try? book.find(id), entry.isThere { tell(entry) }
-            if !isInMemory { book.rest(id) }
+            if !isInMemory { book.unload(id) }
         }
         for entry in schedule.running.values {
             entry.refresh()

@@ -41,7 +41,7 @@ final class Destinations {
             // Their head stage may refuse the file.
             !entry.isHandled(by: chains.response)
         else { return -1 }
-        let fits = smallFiles.take(
+        let fits = smallFiles.reserve(
             Self.smallFile, on: device, keeping: minFree(of: entry), now: schedule.clock.now
         ) {
             guard let spare = disk(for: entry, in: folder)?.spare else { return .max }

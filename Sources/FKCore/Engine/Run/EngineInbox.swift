@@ -63,7 +63,7 @@ final class EngineInbox: Sendable {
     func perform(_ body: @escaping @Sendable () -> Void) { state.withLock(\.onTurn)?(body) }
 
     /// Removes and returns all events, in order.
-    func take() -> [Event] {
+    func drain() -> [Event] {
         state.withLock { state in
             defer { state.events.removeAll(keepingCapacity: true) }
             return state.events

@@ -8,7 +8,7 @@ enum FailureStage {
         for middleware in chain {
             let decision = await middleware.decide(failure)
             if decision == .useRules { continue }
-            MiddlewareCall.note(middleware.name, text(decision))
+            MiddlewareCall.record(middleware.name, text(decision))
             return decision
         }
         return .useRules

@@ -34,7 +34,7 @@ final class Lane {
     var operation: (any TransportOperation)?
     /// Masks the secrets of its last request; nil before the first one.
     var echo: EchoMasking?
-    /// The request that waits for its turn (`Schedule.takeTurn`).
+    /// The request that waits for its turn (`Schedule.acquireTurn`).
     var held: PreparedRequest?
     /// Ends a lane that waits for its turn.
     var whenCancelled: (() -> Void)?

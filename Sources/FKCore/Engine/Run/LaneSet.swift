@@ -91,7 +91,7 @@ struct LaneSet {
         if let reading, !ranges.isEmpty {
             let lane = add()
             // Without another lane, the holes are fetched first of all.
-            if takeWork(lane, ranges, reading, sparesHoles: false) { return lane }
+            if claimWork(lane, ranges, reading, sparesHoles: false) { return lane }
             remove(lane)
             return nil
         }
@@ -122,7 +122,7 @@ struct LaneSet {
         else { return nil }
         let lane = add()
         lane.mirror = source
-        if takeWork(lane, ranges, reading) { return lane }
+        if claimWork(lane, ranges, reading) { return lane }
         remove(lane)
         return nil
     }
@@ -172,12 +172,12 @@ struct LaneSet {
     mutating func next(
         for lane: Lane, _ ranges: [SavedRange], _ reading: Reading? = nil, mayDivide: @autoclosure () -> Bool
     ) -> Bool {
-        lanes.count <= growth.limit && (lanes.count == 1 || mayDivide()) && takeWork(lane, ranges, reading)
+        lanes.count <= growth.limit && (lanes.count == 1 || mayDivide()) && claimWork(lane, ranges, reading)
     }
 
     /// Gives a lane a free range, a claim to half of the largest one, or what readers need first. Returns false if there is no
     /// work.
-    private func takeWork(
+    private func claimWork(
         _ lane: Lane, _ ranges: [SavedRange], _ reading: Reading?, sparesHoles: Bool = true
     ) -> Bool {
         lane.index = nil
@@ -256,7 +256,7 @@ struct LaneSet {
     }
 
     /// Remembers the failure of a lane, which the others outlive.
-    mutating func noteFailure(of lane: Lane, _ error: DownloadError) {
+    mutating func recordFailure(of lane: Lane, _ error: DownloadError) {
         if lane.claim == nil { failure = error }
     }
 

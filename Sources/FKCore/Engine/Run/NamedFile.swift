@@ -63,7 +63,7 @@ struct ReceivedFile: Sendable {
     ///
     /// - Parameter began: when the middleware began, in the time of files.
     /// - Throws: `.middleware` if it is another file and the received one is still at its place.
-    mutating func take(
+    mutating func adopt(
         _ path: String, leftBehind: [URL], since began: Int64, from name: String
     ) throws(DownloadError) {
         let isSamePath = path.isExactly(self.path)

@@ -76,13 +76,13 @@ struct Computed {
     private(set) var sums = PieceSums()
 
     /// A response has ended at the end of the file.
-    mutating func takeDigest(of receiver: RangeReceiver) {
+    mutating func adoptDigest(of receiver: RangeReceiver) {
         if let digester = receiver.digester { digest = (digester.algorithm, digester.hex()) }
         if let follower = receiver.follower { self.follower = follower }
     }
 
     /// The file was filled from another one with this SHA-256.
-    mutating func take(sha256: String) { digest = (.sha256, sha256) }
+    mutating func adopt(sha256: String) { digest = (.sha256, sha256) }
 
     mutating func merge(_ sums: PieceSums) { self.sums.merge(sums) }
 

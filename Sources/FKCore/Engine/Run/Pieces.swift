@@ -75,7 +75,7 @@ struct Pieces {
     }
 
     /// These pieces were compared.
-    mutating func take(_ compared: [Int], wrong: [Int]) {
+    mutating func absorb(_ compared: [Int], wrong: [Int]) {
         let wrong = Set(wrong)
         for index in compared where !wrong.contains(index) { ledger?.pass(index) }
     }

@@ -8,7 +8,7 @@ extension Preparation {
         entry.awaitsProof = false
         run.appendHistory(by: "proof", what)
         entry.record.prove()
-        entry.noteChange()
+        entry.recordChange()
         run.end(as: .complete)
     }
 
@@ -28,7 +28,7 @@ extension Preparation {
         entry.isMissed = false
         if proof != .torn {
             // Nothing is fetched, so the attempt does not count.
-            entry.record.takeBackAttempt()
+            entry.record.undoAttempt()
         }
         switch proof {
         case .torn: try fetchAgain()
@@ -84,7 +84,7 @@ extension Preparation {
         let folder = try Folder(path: path.folderPart)
         let (name, id) = (path.lastPathPart, entry.id)
         let isOurs = entry.record.claim(path, book.owner) == .ours
-        book.noteLost(path, entry)
+        book.recordLost(path, entry)
         forgetFile()
         if isOurs {
             _ = try entry.setAside(name, in: folder, identity, book) {

@@ -157,7 +157,7 @@ struct Preparation {
             part.openedLength < entry.record.heldEnd || !FileIdentity.isSameTime(part.openedTime, time)
         else { return false }
         guard entry.expectedDigest != nil || entry.hasPieceDigests else { return true }
-        entry.record.noteNeedsDigest()
+        entry.record.requireDigest()
         return false
     }
 

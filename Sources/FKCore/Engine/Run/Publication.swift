@@ -166,7 +166,7 @@ final class Publication {
     /// identity.
     ///
     /// - Returns: the status afterwards; nil if nothing was changed.
-    private func takeServerTime() -> stat? {
+    private func applyServerTime() -> stat? {
         guard entry.record.task.optionsBox?.value.remoteTime == true,
             let date = entry.record.validator?.lastModified.flatMap({ HTTPDate.parse($0) }),
             (0...Double(Int32.max) * 4).contains(date.timeIntervalSince1970)
@@ -176,7 +176,7 @@ final class Publication {
     }
 
     private func rename(_ status: stat) throws(DownloadError) -> Naming {
-        let status = takeServerTime() ?? status
+        let status = applyServerTime() ?? status
         let renewed = entry.record.renewed(in: folder, book.owner)
         var name = renewed?.name ?? finalName()
         let policy =
@@ -215,7 +215,7 @@ final class Publication {
                 (name, number) = (finalName(), 0)
                 continue
             }
-            if try takeBack(candidate) { return .named }
+            if try reclaim(candidate) { return .named }
             switch policy {
             // The name was taken since it was checked.
             case .rename, .overwrite: number += 1
@@ -270,7 +270,7 @@ final class Publication {
     /// the task is complete.
     ///
     /// - Returns: false if the file with that name is not such a file.
-    private func takeBack(_ name: String) throws(DownloadError) -> Bool {
+    private func reclaim(_ name: String) throws(DownloadError) -> Bool {
         guard folder.isLeftover(name, of: entry.id, book.owner, before: BootID.began) else { return false }
         _ = try entry.setAside(name, in: folder, folder.status(of: name).map { FileIdentity($0) }, book) {
             FileNameRules.oldName(for: name, id: entry.id, number: $0)
@@ -318,8 +318,8 @@ final class Publication {
         let file = ReceivedFile(path, received, entry.id, book.owner)
         let end = await run.inChain { await ResponseChainEnd.run(chain, response, workPath, file) }
         state = .open
-        takePlace(from: end.response, isAnothers: end.received?.isAnothers == true)
-        if entry.record.written.map({ received?.matches($0) != true }) ?? true { entry.record.noteChange() }
+        adoptPlace(from: end.response, isAnothers: end.received?.isAnothers == true)
+        if entry.record.written.map({ received?.matches($0) != true }) ?? true { entry.record.recordChange() }
         try run.checkStop()
         if let failure = end.downloadError { throw reject(failure) }
         try await settleChange(by: end.received?.changers ?? [], end.received)
@@ -408,7 +408,7 @@ final class Publication {
     /// length, which cannot be a copy. After a stopped chain, a new file at the same path is not taken for a middleware's.
     ///
     /// - Parameter isAnothers: true if the file that the chain has named was there before.
-    private func takePlace(from response: DownloadResponse, isAnothers: Bool) {
+    private func adoptPlace(from response: DownloadResponse, isAnothers: Bool) {
         let (oldPath, old) = (entry.record.path, entry.record.written)
         if let path = response.fileURL?.path { entry.record.name(path) }
         guard let path = entry.record.path else { return }

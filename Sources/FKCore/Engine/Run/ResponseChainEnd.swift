@@ -36,7 +36,7 @@ struct ResponseChainEnd: Sendable {
                     return .init(response: response, received: received, failure: (middleware.name, error))
                 }
                 if let path = answer.fileURL?.path {
-                    try received?.take(path, leftBehind: answer.leftBehind, since: began, from: middleware.name)
+                    try received?.adopt(path, leftBehind: answer.leftBehind, since: began, from: middleware.name)
                 }
                 let folder = response.fileURL?.path.folderPart
                 response = answer

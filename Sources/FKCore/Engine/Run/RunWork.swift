@@ -63,7 +63,7 @@ struct RunWork {
     mutating func request(_ step: Step) { next = step }
 
     /// Returns the work to perform, once.
-    mutating func take() -> Step? { next.take() }
+    mutating func nextStep() -> Step? { next.take() }
 
     /// The engine performs the work in this task.
     mutating func began(_ task: Task<Void, Never>) { self.task = task }

@@ -37,14 +37,14 @@ struct SyncBacklog {
         files.append(file)
         guard files.count > Self.limit else { return [] }
         flood = (file.since, Self.rate)
-        return takeAll()
+        return drainAll()
     }
 
     /// Returns all files, once the oldest has waited long enough.
-    mutating func takeDue(now: Int64) -> [File] {
+    mutating func drainDue(now: Int64) -> [File] {
         look(at: now)
         guard let first = files.first else { return [] }
-        return now - first.since >= Self.patience ? takeAll() : []
+        return now - first.since >= Self.patience ? drainAll() : []
     }
 
     /// Ends a flood after a second with few files.
@@ -53,7 +53,7 @@ struct SyncBacklog {
         self.flood = flood.count < Self.rate || now - flood.since >= 2 * Self.second ? nil : (now, 0)
     }
 
-    mutating func takeAll() -> [File] {
+    mutating func drainAll() -> [File] {
         defer { files = [] }
         return files
     }

@@ -33,11 +33,11 @@ final class SyncService {
     }
 
     /// Returns the files that are due.
-    func takeDue() -> [SyncBacklog.File] { backlog.takeDue(now: schedule.clock.now) }
+    func drainDue() -> [SyncBacklog.File] { backlog.drainDue(now: schedule.clock.now) }
 
     /// Returns the files that a closing engine syncs.
-    func takeLast() -> [SyncBacklog.File] {
-        schedule.clock.now - opened >= Self.longRun ? backlog.takeAll() : []
+    func drainLast() -> [SyncBacklog.File] {
+        schedule.clock.now - opened >= Self.longRun ? backlog.drainAll() : []
     }
 
     /// Syncs files on another thread, and records it.
@@ -46,7 +46,7 @@ final class SyncService {
         let synced = await withCheckedContinuation { continuation in
             diskWork.async { continuation.resume(returning: Self.synchronize(files)) }
         }
-        synced.forEach(noteSynced)
+        synced.forEach(recordSynced)
         files.forEach(release)
     }
 
@@ -77,11 +77,11 @@ final class SyncService {
     }
 
     /// Records that a file is synced.
-    private func noteSynced(_ file: SyncBacklog.File) {
+    private func recordSynced(_ file: SyncBacklog.File) {
         guard let entry = try? book.find(file.id), entry.record.state == .complete, entry.run == nil,
             entry.record.path?.isExactly(file.path) == true, entry.record.synced != true
         else { return }
-        entry.record.noteSynced()
+        entry.record.recordSynced()
         entry.record.finish(received: entry.received, at: entry.record.finished ?? schedule.clock.date)
         book.write(entry)
     }

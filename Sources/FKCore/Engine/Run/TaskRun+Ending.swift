@@ -31,11 +31,11 @@ extension TaskRun {
         error.url = error.url ?? URLMasking.mask(url)
         if let policy = retryPolicy(for: error, from: url), !error.isRetryable {
             error.isRetryable = true
-            noteHost("the policy of \(policy) says that \(error.status ?? 0) is retried")
+            recordHost("the policy of \(policy) says that \(error.status ?? 0) is retried")
         }
-        note(error)
+        record(error)
         appendHistory(by: "attempt \(entry.record.attempts)", error.message)
-        if part != nil, !attempt.dropsAll { entry.record.noteProgress(received: entry.received) }
+        if part != nil, !attempt.dropsAll { entry.record.recordProgress(received: entry.received) }
         let rules = attempt.decide(
             error, of: entry.record, from: url, received: part == nil ? 0 : entry.received,
             isResumed: resumed ?? (part?.isResumed == true && !attempt.dropsAll), policy: configure.retry,
@@ -43,11 +43,11 @@ extension TaskRun {
         let failure = FailedAttempt(self, error, rules, from: url)
         guard failure.asksMiddlewares else { return follow(rules, error) }
         dropEmptyPart()
-        rest(failure)
+        park(failure)
     }
 
     /// Names a policy of the host in the history, once while it is the last one of its kind.
-    func noteHost(_ what: String) {
+    func recordHost(_ what: String) {
         if entry.record.history.last(where: { $0.by == "host" })?.what != what { appendHistory(by: "host", what) }
     }
 
@@ -63,11 +63,11 @@ extension TaskRun {
     var isLastAttempt: Bool {
         let most = entry.record.task.optionsBox?.value.maxAttempts ?? configure.retry.maxAttempts
         var record = entry.record
-        record.noteProgress(received: entry.received)
+        record.recordProgress(received: entry.received)
         return record.countedAttempts >= most && record.attempts >= record.planCount
     }
 
-    private func note(_ error: DownloadError) {
+    private func record(_ error: DownloadError) {
         attempt.fail(error)
         entry.record.fail(error)
     }
@@ -77,7 +77,7 @@ extension TaskRun {
         let url = part?.url ?? entry.nextURL
         var error = entry.record.secretBook.mask(error)
         error.url = error.url ?? URLMasking.mask(url)
-        note(error)
+        record(error)
         switch decision {
         case .retry(let seconds, let index, let pause):
             entry.urlIndex = (index + entry.record.firstOfPlan) % entry.record.plan.count
@@ -94,10 +94,10 @@ extension TaskRun {
             end(as: .idle)
             schedule.setDeadline()
         case .askAgain:
-            entry.record.takeBackAttempt()
+            entry.record.undoAttempt()
             end(as: .idle)
         case .wait(let seconds):
-            entry.record.takeBackAttempt()
+            entry.record.undoAttempt()
             entry.record.setWaiting(Waiting(.retry, until: clock.date + seconds))
             end(as: .idle)
             schedule.setDeadline()
@@ -152,7 +152,7 @@ extension TaskRun {
         if isOver { return }
         entry.foldCounters()
         // Attempts count failures, and a stop is none. A comparison has not counted.
-        if !entry.awaitsProof, entry.record.state != .error { entry.record.takeBackAttempt() }
+        if !entry.awaitsProof, entry.record.state != .error { entry.record.undoAttempt() }
         // A comparison has no bytes to drop: its file is the finished one.
         if stop == .droppingBytes, !entry.awaitsProof { dropFiles() }
         // A closing engine gives no verb: the task continues with the next engine.
@@ -221,7 +221,7 @@ extension TaskRun {
     func appendHistory(by: String, _ what: String) { book.appendHistory(entry, by: by, what) }
 
     /// Records what a middleware has decided.
-    func note(_ note: MiddlewareCall.Note) { entry.noteDecision(of: note.name, note.what, at: clock.date) }
+    func record(_ note: MiddlewareCall.Note) { entry.recordDecision(of: note.name, note.what, at: clock.date) }
 
     /// The final name of the file: from the task, the server or the URL, in this order.
     ///
@@ -275,7 +275,7 @@ extension TaskEntry {
     /// because the final name could not be synced.
     func unpublish(in folder: Folder, _ owner: FileOwner) throws(DownloadError) {
         guard let path = record.path, let part = record.partName else { return }
-        if try record.takeBack(path, as: part, in: folder, owner) { record.dropPath() }
+        if try record.reclaim(path, as: part, in: folder, owner) { record.dropPath() }
     }
 
     /// True if something vouches for the bytes of any source: the digests of pieces, or a digest of the whole file that did not

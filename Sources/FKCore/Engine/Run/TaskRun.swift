@@ -61,7 +61,7 @@ final class TaskRun: ActiveRun {
         pace = Pace(entry)
         entry.feed = phases.readers[entry.id]
         permit = schedule.hosts.acquire(entry.host, for: schedule.groups.asker(entry.group), now: attempt.began)
-        order = schedule.take(entry)
+        order = schedule.occupy(entry)
     }
 
     // MARK: Phases
@@ -86,14 +86,14 @@ final class TaskRun: ActiveRun {
     func transfer(to part: OpenPart) -> Transfer {
         let transfer = phases.transfer(of: self, part)
         phase = .transferring(transfer)
-        noteMirror(part.url)
+        recordMirror(part.url)
         return transfer
     }
 
     /// Names the mirror of the host in the history, once.
-    private func noteMirror(_ url: String) {
+    private func recordMirror(_ url: String) {
         guard url != entry.nextURL, let mirror = schedule.hosts.rules(for: entry.host).mirror else { return }
-        noteHost("requests to \(HostName.shown(entry.host)) go to \(mirror.value), by the policy of \(mirror.policy)")
+        recordHost("requests to \(HostName.shown(entry.host)) go to \(mirror.value), by the policy of \(mirror.policy)")
     }
 
     /// All bytes have arrived. The file is published in the same call if no step of it has to wait.
@@ -129,10 +129,10 @@ final class TaskRun: ActiveRun {
     }
 
     /// Gives the slot back while middlewares decide about a failure. The next attempt opens the part file again.
-    func rest(_ failure: FailedAttempt) {
+    func park(_ failure: FailedAttempt) {
         leavePart()
         phase = .deciding(failure)
-        schedule.rest(entry, permit.take())
+        schedule.park(entry, permit.take())
         wants(.decide(failure))
     }
 
@@ -145,7 +145,7 @@ final class TaskRun: ActiveRun {
         phase = .ended
         let isNews = entry.set(state)
         if isRecorded {
-            entry.noteSaved()
+            entry.recordSaved()
         } else if state != .unknown {
             // A trashed task has no record any more.
             book.write(entry)
@@ -181,7 +181,7 @@ final class TaskRun: ActiveRun {
     func wants(_ step: RunWork.Step) { work.request(step) }
 
     /// Returns the work to perform, once.
-    func takeWork() -> RunWork.Step? { work.take() }
+    func nextWork() -> RunWork.Step? { work.nextStep() }
 
     /// Performs the work of a phase. Its error ends the attempt.
     func perform(_ step: RunWork.Step, isolation: isolated (any Actor)? = #isolation) async {
@@ -240,7 +240,7 @@ final class TaskRun: ActiveRun {
         isolation: isolated (any Actor)? = #isolation, _ body: @Sendable () async -> Value
     ) async -> Value {
         let (value, notes) = await MiddlewareCall.inChain(of: phases.engine, entry.id, body)
-        notes.forEach(note)
+        notes.forEach(record)
         return value
     }
 
@@ -256,7 +256,7 @@ final class TaskRun: ActiveRun {
 
     /// To be called once a second.
     func tick() {
-        pace.note(entry.received, at: clock.date)
+        pace.record(entry.received, at: clock.date)
         pace.sample(entry.received, at: clock.now)
         transfer?.watchLanes()
         transfer?.watchReaders()
@@ -380,7 +380,7 @@ extension TaskRun {
 
     func unanswered(of host: String) -> Int { transfer?.unanswered(of: host) ?? 0 }
 
-    func takeInlineHead() { transfer?.takeInlineHead() }
+    func drainInlineHead() { transfer?.drainInlineHead() }
 
     func use(_ limiters: [RateLimiter]) { transfer?.use(limiters) }
 }

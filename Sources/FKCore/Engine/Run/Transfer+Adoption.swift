@@ -52,7 +52,7 @@ extension Transfer {
         }
         countRanges()
         for range in found.ranges where range.position > range.start {
-            entry.record.note(range.start..<range.position, from: "file://\(path)")
+            entry.record.record(range.start..<range.position, from: "file://\(path)")
         }
         let proof = isCompared ? "if the digest proves them" : "if the server has the same last bytes"
         run.appendHistory(

@@ -7,12 +7,12 @@ extension Transfer {
     func handle(_ event: EngineInbox.Event) {
         switch event {
         case .request(_, let number, let result, let notes):
-            notes.forEach(run.note)
+            notes.forEach(run.record)
             if let lane = laneSet[number] { requestChainEnded(result, lane) }
         case .gate(_, let receiver):
             if let lane = laneSet.lane(of: receiver), !isEnding, !lane.isUnwanted { headArrived(lane, receiver) }
         case .judged(_, let receiver, let refusal, let notes):
-            notes.forEach(run.note)
+            notes.forEach(run.record)
             if let lane = laneSet.lane(of: receiver) { headJudged(lane, receiver, refusal) }
         case .roomMade(_, let receiver, let result):
             if let lane = laneSet.lane(of: receiver) { roomMade(lane, receiver, result) }
@@ -39,8 +39,8 @@ extension Transfer {
         } catch {
             fail(error)
         }
-        take(receiver, isIntact: lane.reopens == pieces.reopens)
-        noteOrigin(of: receiver, lane)
+        adopt(receiver, isIntact: lane.reopens == pieces.reopens)
+        recordOrigin(of: receiver, lane)
         if let delivery { settle(delivery, receiver) }
         if isEnding || lane.isUnwanted { return laneEnded(lane) }
         if let error = localError { return end(.fail(error), without: lane) }
@@ -49,11 +49,11 @@ extension Transfer {
         case .ended(.success(let summary)):
             bodyEnded(lane, receiver, summary)
         case .ended(.failure(let error)):
-            note(refused: receiver.head)
+            record(refused: receiver.head)
             laneFailed(lane, error)
         case .complete(let total):
             entry.record.fill(total)
-            entry.record.noteEnd(isVerified: true)
+            entry.record.recordEnd(isVerified: true)
             laneEnded(lane)
         case .askAgain(let again):
             let reason =
@@ -93,15 +93,15 @@ extension Transfer {
             }
         } else if !receiver.isPart {
             if needsProofOfEnd(summary) {
-                noteAskedForEnd()
+                recordAskedForEnd()
                 run.appendHistory(
                     by: "end", "nothing showed the end of the body, which has no length: the rest is requested")
                 return laneIsFree(lane)
             }
             closeRange(lane, receiver.position, isVerified: summary.lengthVerified)
         }
-        entry.record.noteEnd(isVerified: summary.lengthVerified)
-        if lane.reopens == pieces.reopens, receiver.position == entry.record.expected { takeDigest(of: receiver) }
+        entry.record.recordEnd(isVerified: summary.lengthVerified)
+        if lane.reopens == pieces.reopens, receiver.position == entry.record.expected { adoptDigest(of: receiver) }
         if lane.repairs != nil {
             laneEnded(lane)
             return compareArrived()
@@ -121,7 +121,7 @@ extension Transfer {
     private func closeRange(_ lane: Lane, _ position: Int64, isVerified: Bool) {
         guard let index = lane.index, entry.record.ranges.indices.contains(index) else { return }
         entry.record.closeRange(index, at: position)
-        entry.record.noteEnd(isVerified: isVerified)
+        entry.record.recordEnd(isVerified: isVerified)
         if !isVerified, wasAskedForEnd {
             run.appendHistory(by: "end", "no answer proved the end of the file: it may be cut")
         }

@@ -25,7 +25,7 @@ extension Transfer {
         if !isEnding, !lane.isUnwanted {
             if let refusal {
                 fail(refusal)
-                note(refused: receiver.head)
+                record(refused: receiver.head)
                 lane.cancel()
             } else {
                 openGate(lane, receiver)
@@ -53,7 +53,7 @@ extension Transfer {
     func roomMade(_ lane: Lane, _ receiver: RangeReceiver, _ result: Result<TrimmedFiles, DownloadError>) {
         lane.isAccepting = false
         do throws(DownloadError) {
-            try noteTrimmed(result, for: receiver.total ?? 0)
+            try recordTrimmed(result, for: receiver.total ?? 0)
             if !isEnding, !lane.isUnwanted { openGate(lane, receiver) }
         } catch {
             if !isEnding { fail(error) }
@@ -74,12 +74,12 @@ extension Transfer {
             // A body that passes the gate has its record updated at most once a second.
             run.closeInfo()
             try book.attach(part.counters, of: entry)
-            if let mirror = lane.mirror { noteSource(of: receiver, mirror) } else { try adopt(receiver) }
+            if let mirror = lane.mirror { recordSource(of: receiver, mirror) } else { try adopt(receiver) }
             let plan = receiver.plan
             if let head = receiver.head,
                 ResumeRules.needsDigest(head: head, ask: plan.ask, known: plan.known, segments: plan.segments)
             {
-                entry.record.noteNeedsDigest()
+                entry.record.requireDigest()
             }
             // The digest may have been taken away since the request was sent.
             if entry.record.version.isUnproven { return run.restart() }
@@ -101,7 +101,7 @@ extension Transfer {
     /// Stores in the record what a response head says about the file.
     func adopt(_ receiver: RangeReceiver) throws(DownloadError) {
         guard let head = receiver.head, let decision = receiver.decision else { return }
-        note(head: head)
+        record(head: head)
         receiver.isRecorded = true
         if case .startOver = decision, entry.record.isRepair, case .refuted = receiver.plan.known.joins(head) {
             throw run.refuseRepair(part)
@@ -129,9 +129,9 @@ extension Transfer {
             restart(receiver)
         default: return
         }
-        noteSource(of: receiver, url)
+        recordSource(of: receiver, url)
         adoptValidator(of: head, receiver)
-        takeOfferedMirrors(head)
+        adoptOfferedMirrors(head)
         entry.record.adopt(head.essentials)
     }
 
@@ -157,11 +157,11 @@ extension Transfer {
 
     /// Records the source of a range before its first byte arrives, so that after a crash no byte is attributed to another
     /// source.
-    private func noteSource(of receiver: RangeReceiver, _ source: String) {
+    private func recordSource(of receiver: RangeReceiver, _ source: String) {
         guard entry.record.ranges.indices.contains(receiver.index) else { return }
         let range = entry.record.ranges[receiver.index]
-        if case .startOver = receiver.decision { return entry.record.note(0..<Int64.max, from: source) }
-        entry.record.note(range.position..<max(range.position, range.end ?? .max), from: source)
+        if case .startOver = receiver.decision { return entry.record.record(0..<Int64.max, from: source) }
+        entry.record.record(range.position..<max(range.position, range.end ?? .max), from: source)
     }
 
     /// Stores the validator with its URL. A digest is valid for all URLs; that of the first server binds them.
@@ -184,11 +184,11 @@ extension Transfer {
         if let digest = entry.record.announced?.checksum ?? ServerDigest.stronger(digest, sent.digest) {
             entry.record.adopt(digest)
         }
-        noteCoding()
+        recordCoding()
     }
 
     /// Adds a line to the history if the server sends the file with a content coding, once.
-    private func noteCoding() {
+    private func recordCoding() {
         guard let coding = entry.record.validator?.coding else { return }
         let what = "the server sends the file with Content-Encoding \(coding): its bytes are kept as sent"
         if !entry.record.history.contains(where: { $0.what == what }) { run.appendHistory(by: "coding", what) }

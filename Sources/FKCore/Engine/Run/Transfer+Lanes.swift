@@ -63,7 +63,7 @@ extension Transfer {
     func laneIsFree(_ lane: Lane) {
         foldStream()
         guard laneSet.next(for: lane, entry.record.ranges, reading, mayDivide: mayDivide) else {
-            part.file.ring?.noteBlocked()
+            part.file.ring?.recordBlocked()
             return laneEnded(lane)
         }
         ask(with: lane)
@@ -78,7 +78,7 @@ extension Transfer {
         if others == 0, asksAnotherWay(lane, error) { return }
         if readsThrough(lane, error) { return laneEnded(lane) }
         if others == 0, lane.prefersHTTP1, head == nil, error.maySpeakOnlyHTTP2 {
-            schedule.hosts.noteShared(host(of: lane))
+            schedule.hosts.recordShared(host(of: lane))
             return ask(with: lane)
         }
         guard others > 0 else {
@@ -86,8 +86,8 @@ extension Transfer {
             error.url = error.url ?? lane.mirror.map(URLMasking.mask)
             return end(.fail(laneSet.failure(of: lane, error)), without: lane)
         }
-        laneSet.noteFailure(of: lane, error)
-        schedule.notePause(error, from: lane.mirror ?? url)
+        laneSet.recordFailure(of: lane, error)
+        schedule.recordPause(error, from: lane.mirror ?? url)
         if let url = lane.mirror {
             refuseMirror(url, error.message)
         } else {

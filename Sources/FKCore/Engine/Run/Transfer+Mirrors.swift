@@ -19,7 +19,7 @@ extension Transfer {
     /// mirror. If a digest vouches for the bytes, they also follow the task's own mirrors after a failure.
     ///
     /// An https file gets no http mirror, and a server with a public address gives no private one.
-    func takeOfferedMirrors(_ head: ResponseHead) {
+    func adoptOfferedMirrors(_ head: ResponseHead) {
         // Most responses have no links.
         guard !head.carried.isEmpty || head.fields.contains(where: { $0.name.caseInsensitiveEquals("Link") }) else {
             return
@@ -95,7 +95,7 @@ extension Transfer {
             if entry.record.serverDigest == nil, let digest = validator.digest { entry.record.adopt(digest) }
             switch trial.verdict(unvouched, source: url, policy: mirrorPolicy) {
             case .same, .trusted: break
-            case .provesNothing, .refused: entry.record.noteNeedsDigest()
+            case .provesNothing, .refused: entry.record.requireDigest()
             }
             let how =
                 if case .trusted = verdict { "is taken for the same file after a sample, which proves nothing" } else {
@@ -108,7 +108,7 @@ extension Transfer {
             laneSet.mirrors.postpone(url)
             laneEnded(lane)
         case .refused(let reason):
-            if let head = trial.head { schedule.notePause(RetryRules.error(for: head, now: clock.date), from: url) }
+            if let head = trial.head { schedule.recordPause(RetryRules.error(for: head, now: clock.date), from: url) }
             refuseMirror(url, reason)
             laneEnded(lane)
         }

@@ -48,7 +48,7 @@ extension Transfer {
         guard result.order == run.order, pieces.endComparing(result.generation), !isEnding,
             case .success(let wrong) = result.wrong
         else { return }
-        pieces.take(result.compared, wrong: wrong)
+        pieces.absorb(result.compared, wrong: wrong)
         let dropped = dropWrong(wrong)
         if let error = dropped.failure {
             laneSet.end(.fail(error))
@@ -70,7 +70,7 @@ extension Transfer {
             wrong = try await run.offThread { () throws(DownloadError) in
                 try file.wrongPieces(due, ledger.digests, length: ledger.length)
             }
-            pieces.take(due, wrong: wrong)
+            pieces.absorb(due, wrong: wrong)
             // Wrong pieces are due until they are holes.
             if !wrong.isEmpty { break }
         }
@@ -167,13 +167,13 @@ extension Transfer {
     }
 
     /// Remembers which source has sent the bytes of a response.
-    func noteOrigin(of receiver: RangeReceiver, _ lane: Lane) {
+    func recordOrigin(of receiver: RangeReceiver, _ lane: Lane) {
         guard let start = receiver.start else { return }
         if lane.mirror != nil { run.attempt.combine() }
         guard entry.hasPieceDigests else { return }
         // An error is reported by `comparePieces`, when no lane is in use.
         try? pieces.open(run)
-        pieces.ledger?.note(start..<max(start, receiver.position), from: lane.mirror ?? url)
+        pieces.ledger?.record(start..<max(start, receiver.position), from: lane.mirror ?? url)
     }
 
     // MARK: Fetching again

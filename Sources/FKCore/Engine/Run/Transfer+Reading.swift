@@ -26,7 +26,7 @@ extension Transfer {
     /// The end of a stream, or of its window: the reader takes the bytes, and the transfer waits for it.
     func park() {
         isParked = true
-        part.file.ring?.noteBlocked()
+        part.file.ring?.recordBlocked()
         entry.feed?.wake()
     }
 

@@ -117,7 +117,7 @@ extension Transfer {
     /// Sends a request, or lets it wait for its turn.
     private func send(_ prepared: PreparedRequest, with lane: Lane) {
         let turn = Schedule.HeldRequest(id: entry.id, lane: lane.number, host: host(of: lane), asker: asker)
-        if schedule.takeTurn(turn) { return transmit(prepared, with: lane) }
+        if schedule.acquireTurn(turn) { return transmit(prepared, with: lane) }
         lane.held = prepared
         lane.whenCancelled = { [inbox, schedule] in
             schedule.dropHeld(turn.id, lane: turn.lane)
@@ -147,7 +147,7 @@ extension Transfer {
             ? task.options.transportOptions(over: schedule.configure.transport) : schedule.configure.transport
         let policy = schedule.hosts.rules(for: host(of: lane)).loginHost
         if let login = options.loginHost ?? policy?.value {
-            noteLogin(at: login, by: options.loginHost == nil ? policy?.policy : nil)
+            recordLogin(at: login, by: options.loginHost == nil ? policy?.policy : nil)
             options.loginHost = login
             options.sessionPath =
                 options.sessionPath ?? WorkPath(schedule.configure.workPath).ofShards.sessionsPath
@@ -176,7 +176,7 @@ extension Transfer {
     }
 
     /// Names the login host in the history, once.
-    private func noteLogin(at host: String, by policy: String?) {
+    private func recordLogin(at host: String, by policy: String?) {
         let what = "redirects may authenticate at \(host)" + (policy.map { ", by the policy of \($0)" } ?? "")
         if !entry.record.history.contains(where: { $0.what == what }) { run.appendHistory(by: "login", what) }
     }
@@ -192,18 +192,18 @@ extension Transfer {
         lane.isUnanswered = false
         guard let head else { return }
         let host = host(of: lane)
-        guard head.redirects > 0 else { return noteLimits(of: host, head) }
+        guard head.redirects > 0 else { return recordLimits(of: host, head) }
         var redirect = head
         redirect.fields = head.carried
-        noteLimits(of: host, redirect)
+        recordLimits(of: host, redirect)
         let target = HostName.site(unnormalized: head.url)
         schedule.hosts.count(target, for: asker, now: clock.now)
-        noteLimits(of: target, head)
+        recordLimits(of: target, head)
     }
 
-    private func noteLimits(of host: String, _ head: ResponseHead) {
+    private func recordLimits(of host: String, _ head: ResponseHead) {
         let fields = RateLimitFields(head, now: clock.date)
-        schedule.note(fields, of: host, for: entry)
+        schedule.record(fields, of: host, for: entry)
         for fault in fields.faults where !entry.record.history.contains(where: { $0.what == fault }) {
             run.appendHistory(by: "limit", fault)
         }
@@ -217,7 +217,7 @@ extension Transfer {
         // The protocol may be the cause of an earlier failure. Then the usual one is used.
         if isAlone, run.attempt.previousError == nil { return true }
         // The host has an HTTP/2 connection from now on, which the last task of a list shares.
-        schedule.hosts.noteShared(entry.host)
+        schedule.hosts.recordShared(entry.host)
         return false
     }
 

@@ -127,8 +127,8 @@ final class Transfer {
         }
         entry.remakeRanges { $0.fill(found.length) }
         part.counters.store(0, found.length)
-        computed.take(sha256: digest)
-        entry.record.note(0..<found.length, from: "file://\(found.path)")
+        computed.adopt(sha256: digest)
+        entry.record.record(0..<found.length, from: "file://\(found.path)")
         run.appendHistory(by: "reuse", "\(found.path) has the same bytes: nothing was fetched")
         run.verify(self)
     }
@@ -154,15 +154,15 @@ final class Transfer {
     // MARK: What arrives
 
     /// A response was recorded.
-    func note(head: ResponseHead) { heads.last = head }
+    func record(head: ResponseHead) { heads.last = head }
 
     /// A response has failed.
-    func note(refused head: ResponseHead?) { heads.refused = head }
+    func record(refused head: ResponseHead?) { heads.refused = head }
 
     /// This error replaces the result of the transfer.
     func fail(_ error: DownloadError) { localError = error }
 
-    func noteAskedForEnd() { wasAskedForEnd = true }
+    func recordAskedForEnd() { wasAskedForEnd = true }
 
     /// The server sends the file from its beginning, and the stored bytes do not count.
     func restart(_ receiver: RangeReceiver) {
@@ -177,14 +177,14 @@ final class Transfer {
     /// A response has ended.
     ///
     /// - Parameter isIntact: false if bytes were dropped since its request.
-    func take(_ receiver: RangeReceiver, isIntact: Bool) {
+    func adopt(_ receiver: RangeReceiver, isIntact: Bool) {
         entry.foldCounters()
         if isIntact, let piece = receiver.piece { entry.record.add(piece) }
         computed.merge(receiver.sums)
     }
 
     /// A body has ended, at the end of the file if the digest is to be known.
-    func takeDigest(of receiver: RangeReceiver) { computed.takeDigest(of: receiver) }
+    func adoptDigest(of receiver: RangeReceiver) { computed.adoptDigest(of: receiver) }
 
     /// These bytes are fetched again. What was computed over them does not count.
     func spoil(_ piece: Range<Int64>) {
@@ -199,7 +199,7 @@ final class Transfer {
     private static let slow: Int64 = 500_000_000
 
     /// Stores the head of an inline body in the record in memory ("Inline small files" in Docs/Architecture.md).
-    func takeInlineHead() {
+    func drainInlineHead() {
         guard !isEnding, let receiver = inlineReceiver, !receiver.isRecorded else { return }
         // Only changes of the part can fail, and there are none.
         try? adopt(receiver)
@@ -217,7 +217,7 @@ final class Transfer {
     func recordSlowSmallFile() {
         guard !isEnding, !part.counters.isAttached, clock.now - run.attempt.began >= Self.slow, inlineReceiver != nil
         else { return }
-        takeInlineHead()
+        drainInlineHead()
         run.closeInfo()
         guard (try? book.attach(part.counters, of: entry)) != nil else { return }
         book.write(entry)
@@ -266,7 +266,7 @@ final class Transfer {
         let result = await withCheckedContinuation { continuation in
             run.onDisk { continuation.resume(returning: work()) }
         }
-        try noteTrimmed(result, for: entry.record.expected ?? 0)
+        try recordTrimmed(result, for: entry.record.expected ?? 0)
         try run.checkStop()
         try begin()
     }
@@ -274,7 +274,7 @@ final class Transfer {
     /// Notes what was deleted.
     ///
     /// - Throws: `.noSpace` if the file does not fit now.
-    func noteTrimmed(_ result: Result<TrimmedFiles, DownloadError>, for total: Int64) throws(DownloadError) {
+    func recordTrimmed(_ result: Result<TrimmedFiles, DownloadError>, for total: Int64) throws(DownloadError) {
         hasMadeRoom = true
         if case .success(let trimmed) = result, !trimmed.isEmpty {
             run.appendHistory(by: "disk budget", trimmed.summary)

@@ -56,22 +56,22 @@ struct Alarms: Sendable {
     /// is one period after it, or one period from now if that has passed as well.
     mutating func due(_ now: Int64) -> Due {
         var result = Due()
-        result.tick = Self.take(&tick, now, every: Self.second)
-        result.sweep = Self.take(&sweep, now, every: 60 * Self.second)
-        result.report = Self.take(&report, now)
-        result.growth = Self.take(&growth, now)
+        result.tick = Self.fire(&tick, now, every: Self.second)
+        result.sweep = Self.fire(&sweep, now, every: 60 * Self.second)
+        result.report = Self.fire(&report, now)
+        result.growth = Self.fire(&growth, now)
         result.woken = wakes.popDue(now)
         result.expired = expiries.popDue(now)
         return result
     }
 
-    private static func take(_ alarm: inout Int64, _ now: Int64, every period: Int64) -> Bool {
+    private static func fire(_ alarm: inout Int64, _ now: Int64, every period: Int64) -> Bool {
         guard alarm <= now else { return false }
         alarm = alarm + period > now ? alarm + period : now + period
         return true
     }
 
-    private static func take(_ alarm: inout Int64, _ now: Int64) -> Bool {
+    private static func fire(_ alarm: inout Int64, _ now: Int64) -> Bool {
         guard alarm <= now else { return false }
         alarm = .max
         return true

@@ -127,7 +127,7 @@ package struct ReadyQueue: Sendable {
     @discardableResult
     package mutating func remove(_ id: TaskID) -> Bool {
         guard let index = slots.number(of: id) else { return false }
-        take(index)
+        remove(index)
         return true
     }
 
@@ -139,7 +139,7 @@ package struct ReadyQueue: Sendable {
         defer { for host in closed { rank(host) } }
         while let host = ranking.first {
             if isOpen(hosts[Int(host)].key.host, hosts[Int(host)].key.group) {
-                return take(hosts[Int(host)].tasks[0])
+                return remove(hosts[Int(host)].tasks[0])
             }
             unrank(host)
             closed.append(host)
@@ -165,7 +165,7 @@ package struct ReadyQueue: Sendable {
     // MARK: Elements
 
     @discardableResult
-    private mutating func take(_ index: Int32) -> Element {
+    private mutating func remove(_ index: Int32) -> Element {
         let element = element(index)
         let slot = slot(index)
         let host = slot.host

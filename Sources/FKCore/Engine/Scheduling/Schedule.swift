@@ -158,7 +158,7 @@ final class Schedule {
             guard takenSlots(group) == nil, !isHeld(host, group) else { return false }
             let obstacle = hosts.admit(host, for: groups.asker(group), now: now)
             if case .full = obstacle { fullHosts.append(host) }
-            if case .paced(let turn) = obstacle { note(turn, of: host) }
+            if case .paced(let turn) = obstacle { record(turn, of: host) }
             return obstacle == nil
         }
         return next.map { ($0.id, $0.group) }
@@ -177,7 +177,7 @@ final class Schedule {
 
     /// Counts a request that is about to be sent. Returns false if it has to wait for its turn; `dueRequests` returns it
     /// then.
-    func takeTurn(_ request: HeldRequest) -> Bool {
+    func acquireTurn(_ request: HeldRequest) -> Bool {
         // Those that wait already are first.
         if !isHeld(request.host, request.asker.group) {
             guard mustWait(request) else { return true }
@@ -193,12 +193,12 @@ final class Schedule {
 
     /// Counts a request if it may be sent now, else notes the time of its turn.
     private func mustWait(_ request: HeldRequest) -> Bool {
-        guard let turn = hosts.takeTurn(request.host, for: request.asker, now: clock.now) else { return false }
-        note(turn, of: request.host)
+        guard let turn = hosts.acquireTurn(request.host, for: request.asker, now: clock.now) else { return false }
+        record(turn, of: request.host)
         return true
     }
 
-    private func note(_ turn: HostBudget.Turn, of host: String) {
+    private func record(_ turn: HostBudget.Turn, of host: String) {
         pacedHosts[host] = turn
         nextTurn = min(nextTurn, turn.until)
     }
@@ -226,16 +226,16 @@ final class Schedule {
     func dropHeld(_ id: TaskID, lane: Int) { heldRequests.removeAll { $0.id == id && $0.lane == lane } }
 
     /// Notes what an answer says about the requests that its server still allows.
-    func note(_ fields: RateLimitFields, of host: String, for entry: TaskEntry) {
+    func record(_ fields: RateLimitFields, of host: String, for entry: TaskEntry) {
         guard !fields.limits.isEmpty || hosts.quotas[host] != nil else { return }
         let inFlight = running.values.reduce(0) { $0 + ($1.run?.unanswered(of: host) ?? 0) }
-        hosts.note(
+        hosts.record(
             fields.limits, of: host, for: groups.asker(entry.group), inFlight: inFlight, now: clock.now,
             longest: configure.retry.maxRetryAfterSeconds)
     }
 
     /// Returns and clears the hosts that were full while a task waited for them.
-    func takeFullHosts() -> [String] {
+    func drainFullHosts() -> [String] {
         defer { if !fullHosts.isEmpty { fullHosts = [] } }
         return fullHosts
     }
@@ -243,7 +243,7 @@ final class Schedule {
     /// Acquires a slot for a task.
     ///
     /// - Returns: the number of attempts begun so far, including this one.
-    func take(_ entry: TaskEntry) -> UInt64 {
+    func occupy(_ entry: TaskEntry) -> UInt64 {
         running[entry.id] = entry
         entry.slotGroup = entry.group
         groups.began(entry.group)
@@ -252,7 +252,7 @@ final class Schedule {
     }
 
     /// Releases the slot of a task and its connection while it waits for a middleware. It stays a running task.
-    func rest(_ entry: TaskEntry, _ permit: consuming HostPermit?) {
+    func park(_ entry: TaskEntry, _ permit: consuming HostPermit?) {
         guard running[entry.id] != nil, resting.insert(entry.id).inserted else { return }
         groups.ended(entry.slotGroup)
         if let permit { hosts.release(permit) }
@@ -326,13 +326,13 @@ final class Schedule {
     }
 
     /// Returns true once after new pauses, so that other processes learn of them.
-    func takePauseNews() -> Bool {
+    func drainPauseNews() -> Bool {
         defer { hasPauseNews = false }
         return hasPauseNews
     }
 
     /// Pauses the server after the failure of another connection, if its answer asks for a pause.
-    func notePause(_ error: DownloadError, from url: String) {
+    func recordPause(_ error: DownloadError, from url: String) {
         guard error.status != 202, let seconds = RetryRules.asked(by: error, configure.retry) else { return }
         _ = pauseHost(HostName.site(of: error, from: url), seconds: seconds)
     }

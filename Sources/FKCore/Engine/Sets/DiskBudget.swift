@@ -41,13 +41,13 @@ enum BudgetDecision: Equatable {
         _ total: Int64, budget: Int64, used: Int64?, promised: Int64, shortage: DiskTrim.Shortage?
     ) -> BudgetDecision {
         if total > budget { return .isTooLarge }
-        let rest = rest(total, budget: budget, promised: promised)
+        let rest = remaining(total, budget: budget, promised: promised)
         if shortage == nil, let used, used <= rest { return .fits }
         return .trims(Room(limit: max(0, rest), shortage: shortage, slack: budget / 32))
     }
 
     /// What finished files may use beside a file; negative if it does not fit beside those that are being fetched.
-    static func rest(_ total: Int64, budget: Int64, promised: Int64) -> Int64 {
+    static func remaining(_ total: Int64, budget: Int64, promised: Int64) -> Int64 {
         let (rest, isBelow) = (budget - min(total, budget)).subtractingReportingOverflow(promised)
         return isBelow ? .min : rest
     }
@@ -133,7 +133,7 @@ final class DiskBudget {
         ended = max(0, ended - trimmed.endedBefore)
         if !trimmed.isEmpty { onTrim(trimmed) }
         let promised = promised(besides: entry.id)
-        guard let limit, trimmed.usedBytes > BudgetDecision.rest(total, budget: limit, promised: promised) else {
+        guard let limit, trimmed.usedBytes > BudgetDecision.remaining(total, budget: limit, promised: promised) else {
             return
         }
         claims[entry.id] = nil

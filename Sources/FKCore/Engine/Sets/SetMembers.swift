@@ -76,17 +76,17 @@ package struct SetMembers {
     /// Names are relative to the barrel's folder, else to the deepest folder of all files. Files inside the work path have only
     /// their names.
     private mutating func name(below directory: String?, _ workPath: WorkPath) {
-        let placed = files.indices.filter { Places.rest(of: files[$0].path, in: workPath.filesFolder) == nil }
+        let placed = files.indices.filter { Places.remainder(of: files[$0].path, in: workPath.filesFolder) == nil }
         guard var base = directory ?? placed.first.map({ files[$0].path.folderPart }) else { return }
         for index in placed {
-            while Places.rest(of: files[index].path, in: base) == nil, base.utf8.count > 1 { base = base.folderPart }
+            while Places.remainder(of: files[index].path, in: base) == nil, base.utf8.count > 1 { base = base.folderPart }
         }
         for index in placed {
             guard base.utf8.count > 1 else {
                 files[index].name = String(files[index].path.drop { $0 == "/" })
                 continue
             }
-            if let rest = Places.rest(of: files[index].path, in: base) { files[index].name = rest }
+            if let rest = Places.remainder(of: files[index].path, in: base) { files[index].name = rest }
         }
     }
 

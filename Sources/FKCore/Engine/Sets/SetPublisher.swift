@@ -80,8 +80,8 @@ package struct SetPublisher {
     ///   folder or file of others, `.workPathBusy` while another process publishes the barrel; `.noSpace`, `.destination` or `.disk`.
     package func publish(to folder: String, known: SetMembers.Known? = nil) throws -> PublishedFiles {
         let folder = folder.count > 1 && folder.hasSuffix("/") ? String(folder.dropLast()) : folder
-        guard folder.utf8.count > 1, Places.rest(of: folder, in: workPath.root) == nil,
-            Places.rest(of: workPath.root, in: folder) == nil
+        guard folder.utf8.count > 1, Places.remainder(of: folder, in: workPath.root) == nil,
+            Places.remainder(of: workPath.root, in: folder) == nil
         else {
             throw DownloadError(
                 .destination,

@@ -131,7 +131,7 @@ private final class PooledPages<Value> {
     func add(_ value: Value, for number: Int32) {
         let page = Int(number) >> Self.pageBits
         while page >= pages.count { pages.append(Page()) }
-        let values = pages[page].values ?? takeSpare() ?? Self.map()
+        let values = pages[page].values ?? popSpare() ?? Self.map()
         pages[page].values = values
         pages[page].count += 1
         values[Int(number) & (Self.pageSize - 1)] = value
@@ -150,7 +150,7 @@ private final class PooledPages<Value> {
         if spare == nil { spare = values } else { Self.unmap(values) }
     }
 
-    private func takeSpare() -> UnsafeMutablePointer<Value>? {
+    private func popSpare() -> UnsafeMutablePointer<Value>? {
         defer { spare = nil }
         return spare
     }

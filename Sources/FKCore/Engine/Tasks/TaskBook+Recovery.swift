@@ -105,16 +105,16 @@ extension TaskBook {
                 FileProof.judge(
                     nil, of: entry.record, folderChanged: FileProof.folderChanged(path), isComparable: false) == .torn
             else { continue }
-            noteLost(path, entry)
+            recordLost(path, entry)
             entry.forgetFile()
             entry.record.state = .idle
             write(entry)
         }
-        ownership.noteExamined()
+        ownership.recordExamined()
     }
 
     /// Reports that a finished file was lost in a power cut.
-    func noteLost(_ path: String, _ entry: TaskEntry) {
+    func recordLost(_ path: String, _ entry: TaskEntry) {
         problems.append("\(path) had not reached the disk when the system went down: it is fetched again.")
         appendHistory(entry, by: "resume", "the file had not reached the disk when the system went down")
     }

@@ -14,20 +14,20 @@ extension TaskBook {
     private var isCrowdedForEnded: Bool { !hasLoadedAll && tasks.count > endedCrowd }
 
     /// Removes a task from the memory if it can be: `park` or `retire`.
-    package func rest(_ id: TaskID) {
+    package func unload(_ id: TaskID) {
         park(id)
         if let entry = tasks[id] { retire(entry) }
     }
 
     /// Removes a task from the memory with the next addition. Who has added a list again asks about its finished tasks next, and
     /// would read each of them twice.
-    func restLater(_ id: TaskID) {
-        if !resting.noteFound(id, atMost: Self.tasksInMemory) { rest(id) }
+    func unloadLater(_ id: TaskID) {
+        if !resting.recordFound(id, atMost: Self.tasksInMemory) { unload(id) }
     }
 
     /// Removes the tasks that the last addition has found.
-    func restFound() {
-        for id in resting.takeFound() { rest(id) }
+    func unloadFound() {
+        for id in resting.drainFound() { unload(id) }
     }
 
     /// Removes a task that waits for a slot from the memory. It stays in the queue and counts as open.
@@ -59,7 +59,7 @@ extension TaskBook {
     }
 
     /// Reads a parked or resting task back into memory; nil for any other task, or if its info file cannot be read.
-    func unrest(_ id: TaskID) -> TaskEntry? {
+    func reload(_ id: TaskID) -> TaskEntry? {
         if isParked(id) { return unpark(id, group: schedule.ready.group(of: id)) }
         guard let isAdmitted = resting.remove(id), let entry = read(id) else { return nil }
         entry.admit(isAdmitted)
@@ -123,13 +123,13 @@ struct RestingTasks {
     }
 
     /// Notes a task that an addition has found. Returns false if there are too many.
-    mutating func noteFound(_ id: TaskID, atMost limit: Int) -> Bool {
+    mutating func recordFound(_ id: TaskID, atMost limit: Int) -> Bool {
         guard found.count < limit else { return false }
         found.append(id)
         return true
     }
 
-    mutating func takeFound() -> [TaskID] {
+    mutating func drainFound() -> [TaskID] {
         defer { found = [] }
         return found
     }

@@ -56,7 +56,7 @@ extension TaskBook {
             entry.record.bootID = boot
             throw DownloadError(wrapping: error, code: .disk, message: "The info file could not be written.")
         }
-        entry.noteSaved()
+        entry.recordSaved()
     }
 
     /// Syncs the record.

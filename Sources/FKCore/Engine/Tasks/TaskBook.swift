@@ -85,7 +85,7 @@ package final class TaskBook {
     /// The task with that id, in memory or on disk; nil if there is none.
     package func find(_ id: TaskID) throws -> TaskEntry? {
         guard ownership.mayWrite else { return lookUp(id) }
-        if let entry = tasks[id] ?? unrest(id) { return entry }
+        if let entry = tasks[id] ?? reload(id) { return entry }
         if hasLoadedAll || hasSeenAll { return nil }
         return load(id)
     }
@@ -137,7 +137,7 @@ package final class TaskBook {
                 // What its record says counts after its recovery.
                 guard let entry = try find(id) else { continue }
                 if entry.verbState == state { order.add(number: entry.record.number, at: Int32(place)) }
-                rest(id)
+                unload(id)
             }
             return order.places().map { ids[Int($0)] }
         case .id, .url: return try find(selector).map(\.id)
@@ -153,7 +153,7 @@ package final class TaskBook {
         for id in try listedIDs() where !knows(id) {
             guard let entry = load(id) else { continue }
             seen(entry)
-            rest(id)
+            unload(id)
         }
         hasSeenAll = true
     }
@@ -184,7 +184,7 @@ package final class TaskBook {
         let found = try table.candidates(url).compactMap { id -> TaskEntry? in
             guard let entry = try find(id) else { return nil }
             if entry.record.task.url.isExactly(url) { return entry }
-            rest(id)
+            unload(id)
             return nil
         }
         return found.sorted { $0.record.number < $1.record.number }
@@ -211,7 +211,7 @@ package final class TaskBook {
         }
         hasLoadedAll = false
         hasSeenAll = true
-        for id in Array(tasks.keys) { rest(id) }
+        for id in Array(tasks.keys) { unload(id) }
     }
 
     /// Nanoseconds after which tasks leave the memory that were read because all were asked for.
@@ -227,7 +227,7 @@ package final class TaskBook {
     package func loadAll() throws {
         lastAllAsked = clock.now
         guard !hasLoadedAll, ownership.mayWrite else { return }
-        for id in try listedIDs() where tasks[id] == nil && unrest(id) == nil { load(id) }
+        for id in try listedIDs() where tasks[id] == nil && reload(id) == nil { load(id) }
         hasLoadedAll = true
     }
 

@@ -131,7 +131,7 @@ package final class Folder: Sendable {
     /// False once a file of the folder could not have a mark (`FileOwner`).
     var takesMarks: Bool { !lacksMarks.load(ordering: .relaxed) }
 
-    func noteLackOfMarks() { lacksMarks.store(true, ordering: .relaxed) }
+    func recordLackOfMarks() { lacksMarks.store(true, ordering: .relaxed) }
 
     /// The status of the entry with a name, without following symlinks; nil if there is none.
     package func status(of name: String) -> stat? {

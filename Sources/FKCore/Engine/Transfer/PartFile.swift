@@ -77,7 +77,7 @@ final class PartFile: Sendable {
         // Another process has adopted the empty file.
         guard part.lock() else { return nil }
         if key.owner.markPart(part.descriptor, as: key.id) { return part }
-        folder.noteLackOfMarks()
+        folder.recordLackOfMarks()
         if FileNameRules.workPath(inPartName: name) != nil { return part }
         part.remove()
         return nil

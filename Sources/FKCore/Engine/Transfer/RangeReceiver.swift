@@ -249,7 +249,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
     }
 
     func transport(didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict {
-        if let verdict = refusal?.take(bytes) { return verdict }
+        if let verdict = refusal?.append(bytes) { return verdict }
         if let verdict = lookAt(bytes) ?? compare(bytes) { return verdict }
         guard gateIsOpen.load(ordering: .acquiring) else { return .pause(nil) }
         if !seen.isEmpty {
@@ -270,7 +270,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
                 handled = done
                 return .pause(nil)
             }
-            switch plan.limits.take(wanted, now: plan.clock.now) {
+            switch plan.limits.spend(wanted, now: plan.clock.now) {
             case .wait(let seconds):
                 handled = done
                 return .pause(.seconds(seconds))

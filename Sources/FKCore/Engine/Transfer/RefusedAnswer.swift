@@ -9,7 +9,7 @@ struct RefusedAnswer {
 
     init(_ error: DownloadError) { self.error = error }
 
-    mutating func take(_ bytes: UnsafeRawBufferPointer) -> BodyVerdict {
+    mutating func append(_ bytes: UnsafeRawBufferPointer) -> BodyVerdict {
         body.append(contentsOf: bytes.prefix(Self.most - body.count))
         return body.count < Self.most ? .consumed : .fail(error)
     }

@@ -36,7 +36,7 @@ extension TaskControl {
     private func apply(_ task: TaskDescription, to entry: TaskEntry) {
         let known = entry.record.task
         entry.record.task = task
-        entry.noteChange()
+        entry.recordChange()
         var moved = known
         moved.priority = task.priority
         guard moved != task else { return changePlace(of: entry) }

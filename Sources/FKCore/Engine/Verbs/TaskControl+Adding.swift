@@ -46,7 +46,7 @@ extension TaskControl {
         _ descriptions: [TaskDescription], barrel name: String?, run: Bool, group: Int32?
     ) throws -> Addition {
         try ownership.checkOpen()
-        book.restFound()
+        book.unloadFound()
         if let name {
             try barrels.open(name, creating: true)
             barrels.book.begin(name)
@@ -133,7 +133,7 @@ extension TaskControl {
     /// Removes the tasks of the last portion that have no slot from memory. Finished ones follow after the next query of them.
     func park(_ addition: Addition) {
         for result in addition.results.suffix(addition.portionCount) {
-            if !result.isNew, result.state == .complete { book.restLater(result.id) } else { book.rest(result.id) }
+            if !result.isNew, result.state == .complete { book.unloadLater(result.id) } else { book.unload(result.id) }
         }
     }
 

@@ -12,7 +12,7 @@ extension TaskControl {
 
     /// Fails a task whose deadline has passed. A suspended task stays suspended, and fails when it is about to start.
     package func expire(_ id: TaskID) {
-        guard let entry = book[id] ?? book.unrest(id), entry.verbState == .idle || entry.verbState == .action else {
+        guard let entry = book[id] ?? book.reload(id), entry.verbState == .idle || entry.verbState == .action else {
             return
         }
         // The wall clock may have been set back, and the deadline may have been moved.

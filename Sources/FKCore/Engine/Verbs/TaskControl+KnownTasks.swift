@@ -152,7 +152,7 @@ extension TaskControl {
         task.attributes = entry.record.task.attributes
         guard task != entry.record.task else { return }
         entry.record.task = task
-        entry.noteChange()
+        entry.recordChange()
         // A complete task may leave the memory at any time.
         if entry.record.state != .action { book.write(entry) }
     }

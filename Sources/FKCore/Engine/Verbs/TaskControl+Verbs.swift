@@ -44,7 +44,7 @@ extension TaskControl {
             } else if let entry, choice.number ?? entry.record.number == entry.record.number {
                 book.writeRecovery(entry)
                 begin(choice.verb, entry, forAll: forAll, &started)
-                book.rest(choice.id)
+                book.unload(choice.id)
             } else {
                 let before = choice.verb.isForgetting ? choice.chosenIn : nil
                 started.results.append(Self.result(of: choice, performedIn: before ?? .unknown, on: nil))
@@ -101,7 +101,7 @@ extension TaskControl {
 
     /// The verbs as they are performed after a kill. Verbs whose effect is on disk only give their results. The others
     /// are repeated: a trash that waits for a run, and changes that the disk refused.
-    func rest(of started: StartedVerbs) -> [VerbChoice] {
+    func remaining(of started: StartedVerbs) -> [VerbChoice] {
         started.results.map { result in
             let entry = result.before == result.after ? nil : book[result.id]
             guard let entry, entry.isDirty || !entry.isThere else {

@@ -37,9 +37,9 @@ package final class TaskControl {
     var isInChain: Bool { MiddlewareCall.isInside(engine, .chain) }
 
     /// Adds to the history that a program of the download stage has received a change of state, or why it has not.
-    func noteProgram(_ name: String, _ id: TaskID, _ state: DownloadState, _ error: DownloadError?) {
+    func recordProgram(_ name: String, _ id: TaskID, _ state: DownloadState, _ error: DownloadError?) {
         guard !ownership.isClosed, let entry = try? book.find(id) else { return }
-        entry.noteDecision(of: name, error?.message ?? HistoryLine.told + state.rawValue, at: clock.date)
+        entry.recordDecision(of: name, error?.message ?? HistoryLine.told + state.rawValue, at: clock.date)
         if let error { book.problems.append(error) }
         book.write(entry)
     }
@@ -59,7 +59,7 @@ package final class TaskControl {
             admit(entry)
             count += 1
             if entry.record.state == .idle || entry.record.state == .action { waiting += 1 }
-            book.rest(id)
+            book.unload(id)
         }
         if case .barrel(let name) = selector.kind, ownership.mayWrite {
             // The ids of a million members take 32 MB.

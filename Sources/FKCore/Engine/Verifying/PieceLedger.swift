@@ -111,7 +111,7 @@ struct PieceLedger {
     // MARK: Sources
 
     /// A response has brought bytes.
-    mutating func note(_ range: Range<Int64>, from source: String) {
+    mutating func record(_ range: Range<Int64>, from source: String) {
         guard !range.isEmpty else { return }
         if origins.count >= Self.maxOrigins { origins.removeFirst(Self.maxOrigins / 2) }
         origins.append((range, source))

@@ -68,7 +68,7 @@ public struct SourceListing: Sendable {
         let (source, place, client, lifetime) = (source, place, client, lifetime)
         return client.pages { send in
             var filter = SourceFilter(client)
-            for try await page in source.pages(of: place, client) { try await send(filter.take(page)) }
+            for try await page in source.pages(of: place, client) { try await send(filter.filter(page)) }
             withExtendedLifetime(lifetime) {}
         }
     }
@@ -116,7 +116,7 @@ struct SourceFilter {
     /// Takes the next page, or the next portion of a list.
     ///
     /// - Throws: `.protocolViolation` for a list without an end.
-    mutating func take(_ page: SourcePage) throws(DownloadError) -> SourcePage {
+    mutating func filter(_ page: SourcePage) throws(DownloadError) -> SourcePage {
         guard self.page <= limits.pages else { throw endless("it has more than \(limits.pages) pages") }
         var result = page
         result.files = []

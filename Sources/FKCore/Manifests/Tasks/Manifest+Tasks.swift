@@ -47,7 +47,7 @@ extension Manifest.FileFacts {
         if own.checksum == nil { own.checksum = checksum }
         if bindsSize, let size { own.size = size }
         own.entityTag = entityTag
-        try Self.take(pieces.filter { $0.count > 0 }, as: &own)
+        try Self.store(pieces.filter { $0.count > 0 }, as: &own)
         task.options = own
         if let signature, signature.text.utf8.count <= AttributeRules.maxValueBytes {
             task.attributes[SignatureKey.text] = signature.text
@@ -57,7 +57,7 @@ extension Manifest.FileFacts {
     }
 
     /// A file without pieces of its own has none, whatever the shared options say.
-    private static func take(_ pieces: [Manifest.Pieces], as options: inout TaskOptions) throws(EntryFault) {
+    private static func store(_ pieces: [Manifest.Pieces], as options: inout TaskOptions) throws(EntryFault) {
         options.pieces = nil
         if let single = pieces.first(where: { $0.count == 1 }) {
             guard options.checksum == nil, let algorithm = Checksum.Algorithm(rawValue: single.algorithm.rawValue)

@@ -68,7 +68,7 @@ package struct RecordManifest {
             writer.finish()
             hasEnded = true
         }
-        return writer.take()
+        return writer.drain()
     }
 
     private static func entry(_ record: TaskRecord, _ name: String, needsSHA256: Bool) -> Manifest.Entry {

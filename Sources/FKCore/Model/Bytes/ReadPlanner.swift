@@ -125,14 +125,14 @@ package enum ReadPlanner {
     private static func stolen(
         from start: Int64, _ ranges: [SavedRange], ends: [Int: Int64], horizon: Int64, reserved: Set<Int>
     ) -> SegmentPlanner.Step {
-        func rest(_ index: Int) -> Int64 { min(ends[index] ?? 0, horizon) - max(ranges[index].position, start) }
+        func remaining(_ index: Int) -> Int64 { min(ends[index] ?? 0, horizon) - max(ranges[index].position, start) }
         guard ranges.count < SegmentPlanner.maxRanges || ranges.contains(where: SegmentPlanner.isEmpty),
-            let largest = ends.keys.filter({ !reserved.contains($0) }).max(by: { (rest($0), $1) < (rest($1), $0) })
+            let largest = ends.keys.filter({ !reserved.contains($0) }).max(by: { (remaining($0), $1) < (remaining($1), $0) })
         else { return .none }
         let position = ranges[largest].position
-        let at = aligned(position + rest(largest) / 2)
+        let at = aligned(position + remaining(largest) / 2)
         guard ranges[largest].end != nil, at - position >= SegmentPlanner.minPiece,
-            position + rest(largest) - at >= SegmentPlanner.minPiece
+            position + remaining(largest) - at >= SegmentPlanner.minPiece
         else { return .none }
         return .split(largest, at: at)
     }

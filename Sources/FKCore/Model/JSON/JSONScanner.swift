@@ -23,13 +23,13 @@ package struct JSONScanner {
 
     /// Reads `{`.
     package mutating func beginObject() throws(Unexpected) {
-        try take(0x7b)
+        try expect(0x7b)
         needsComma = false
     }
 
     /// Reads `}`.
     package mutating func endObject() throws(Unexpected) {
-        try take(0x7d)
+        try expect(0x7d)
         needsComma = true
     }
 
@@ -53,7 +53,7 @@ package struct JSONScanner {
 
     /// Calls `body` before each element of an array.
     package mutating func elements(_ body: (inout JSONScanner) throws -> Void) throws {
-        try take(0x5b)
+        try expect(0x5b)
         if peek == 0x5d {
             position += 1
         } else {
@@ -63,14 +63,14 @@ package struct JSONScanner {
                 if peek != 0x2c { break }
                 position += 1
             }
-            try take(0x5d)
+            try expect(0x5d)
         }
         needsComma = true
     }
 
     /// Calls `body` with the name of each member of an object, before its value. Names with escapes are unexpected.
     package mutating func members(_ body: (inout JSONScanner, String) throws -> Void) throws {
-        try take(0x7b)
+        try expect(0x7b)
         if peek == 0x7d {
             position += 1
         } else {
@@ -78,13 +78,13 @@ package struct JSONScanner {
                 let name = try rawText()
                 let bytes = UnsafeBufferPointer(rebasing: bytes[name.range])
                 guard !name.hasEscapes, let text = String(validating: bytes, as: UTF8.self) else { throw Unexpected() }
-                try take(0x3a)
+                try expect(0x3a)
                 needsComma = false
                 try body(&self, text)
                 if peek != 0x2c { break }
                 position += 1
             }
-            try take(0x7d)
+            try expect(0x7d)
         }
         needsComma = true
     }
@@ -211,13 +211,13 @@ package struct JSONScanner {
 
     private var isAtEndOfNumber: Bool { peek == 0x2c || peek == 0x7d || peek == 0x5d }
 
-    private mutating func take(_ byte: UInt8) throws(Unexpected) {
+    private mutating func expect(_ byte: UInt8) throws(Unexpected) {
         guard peek == byte else { throw Unexpected() }
         position += 1
     }
 
     private mutating func rawText() throws(Unexpected) -> (range: Range<Int>, isASCII: Bool, hasEscapes: Bool) {
-        try take(0x22)
+        try expect(0x22)
         let start = position
         let plain = PlainBytes.prefix(of: UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: bytes[start...])))
         position += plain.count

@@ -85,20 +85,20 @@ package struct FileFacts: Sendable, Hashable {
             throw Self.conflict(pieces.shown, new.shown)
         }
         var facts = self
-        func take<Value>(_ name: String, _ field: WritableKeyPath<FileFacts, Value?>) {
+        func join<Value>(_ name: String, _ field: WritableKeyPath<FileFacts, Value?>) {
             switch outcomes[name] {
             case .added, .replaced: facts[keyPath: field] = asked[keyPath: field]
             case .removed: facts[keyPath: field] = nil
             default: break
             }
         }
-        take("checksum", \.checksum)
-        take("pieces", \.pieces)
-        take("signature", \.signature)
-        take("size", \.size)
-        take("mirrors", \.mirrors)
-        take("list", \.list)
-        take("entityTag", \.entityTag)
+        join("checksum", \.checksum)
+        join("pieces", \.pieces)
+        join("signature", \.signature)
+        join("size", \.size)
+        join("mirrors", \.mirrors)
+        join("list", \.list)
+        join("entityTag", \.entityTag)
         // Other pieces of the same file.
         if outcomes["pieces"] == .conflict { facts.pieces = asked.pieces }
         if other == .isProven, let checksum, checksum.isStronger(than: facts.checksum) { facts.checksum = checksum }

@@ -61,14 +61,14 @@ package struct Places: Sendable, Hashable {
     }
 
     /// The nearest base of a place; nil if it is in none.
-    package func base(of place: String) -> Base? { bases.first { Self.rest(of: place, in: $0.root) != nil } }
+    package func base(of place: String) -> Base? { bases.first { Self.remainder(of: place, in: $0.root) != nil } }
 
     // MARK: Converting
 
     /// The stored form of an absolute path; nil if it is the path itself.
     package func stored(_ place: String) -> String? {
         for base in bases {
-            if let rest = Self.rest(of: place, in: base.root) { return "\(base.name):\(rest)" }
+            if let rest = Self.remainder(of: place, in: base.root) { return "\(base.name):\(rest)" }
         }
         let isAbsolute = place.utf8.first == UInt8(ascii: "/")
         let isUnclear = isAbsolute ? isLeft(place) : place.utf8.contains(UInt8(ascii: ":"))
@@ -81,7 +81,7 @@ package struct Places: Sendable, Hashable {
     package func resolved(_ text: String) throws(DownloadError) -> String? {
         if text.utf8.first == UInt8(ascii: "/") {
             // An earlier version wrote it, or it was stored before its folder became a base.
-            guard let base = formerBase(of: text), base.hasMoved, let rest = Self.rest(of: text, in: base.first) else {
+            guard let base = formerBase(of: text), base.hasMoved, let rest = Self.remainder(of: text, in: base.first) else {
                 return nil
             }
             return Self.path(base.root, rest)
@@ -100,7 +100,7 @@ package struct Places: Sendable, Hashable {
     /// belongs to another base, and `:PATH` a place without a base where one has been.
     package func former(_ place: String) -> String? {
         guard hasMoved else { return nil }
-        guard let base = base(of: place), let rest = Self.rest(of: place, in: base.root) else {
+        guard let base = base(of: place), let rest = Self.remainder(of: place, in: base.root) else {
             return isLeft(place) ? ":" + place : nil
         }
         let former = base.hasMoved ? Self.path(base.first, rest) : place
@@ -109,7 +109,7 @@ package struct Places: Sendable, Hashable {
     }
 
     /// The base that a former path belonged to: the nearest one.
-    private func formerBase(of path: String) -> Base? { formerly.first { Self.rest(of: path, in: $0.first) != nil } }
+    private func formerBase(of path: String) -> Base? { formerly.first { Self.remainder(of: path, in: $0.first) != nil } }
 
     /// True for a place outside of all bases where one has been.
     private func isLeft(_ place: String) -> Bool { formerBase(of: place)?.hasMoved ?? false }
@@ -123,7 +123,7 @@ package struct Places: Sendable, Hashable {
     // MARK: Paths
 
     /// The part of a path below a folder, empty for the folder itself; nil if it is not below, or leads out of it with `..`.
-    package static func rest(of place: String, in folder: String) -> String? {
+    package static func remainder(of place: String, in folder: String) -> String? {
         let (all, length) = (place.utf8.count, folder.utf8.count)
         guard all >= length, length > 0 else { return nil }
         let isBelow = bytes(place) { place in

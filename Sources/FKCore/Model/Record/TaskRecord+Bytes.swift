@@ -100,7 +100,7 @@ extension TaskRecord {
     /// A body has ended.
     ///
     /// - Parameter isVerified: true if a length or last chunk confirmed the end.
-    package mutating func noteEnd(isVerified: Bool) { own.lengthVerified = isVerified ? nil : false }
+    package mutating func recordEnd(isVerified: Bool) { own.lengthVerified = isVerified ? nil : false }
 
     /// The record with the real positions of its ranges.
     ///

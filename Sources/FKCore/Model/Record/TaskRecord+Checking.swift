@@ -13,7 +13,7 @@ extension TaskRecord {
     ///
     /// - Throws: `.corruptInfo` for impossible numbers, and for names that lead out of the task's folder.
     package mutating func check() throws(DownloadError) {
-        takeFormer()
+        restoreFormer()
         if let fault = numberFault ?? rangeFault ?? nameFault ?? task.fault {
             throw DownloadError(.corruptInfo, "The record is invalid: \(fault).")
         }

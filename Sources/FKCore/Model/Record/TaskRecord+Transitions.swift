@@ -13,12 +13,12 @@ extension TaskRecord {
     }
 
     /// The attempt does not count: it was stopped, requested nothing, or only compared a finished file.
-    package mutating func takeBackAttempt() { own.attempts = max(0, attempts - 1) }
+    package mutating func undoAttempt() { own.attempts = max(0, attempts - 1) }
 
     /// A failed attempt has received bytes. Attempts are counted from this one if they are more than the task ever had, by at
     /// least `ProgressMark.step`. Bytes that were dropped and fetched again are no progress, so a server that always ends at
     /// the same byte does not keep the task alive.
-    package mutating func noteProgress(received: Int64) {
+    package mutating func recordProgress(received: Int64) {
         guard received - (progress?.received ?? 0) >= ProgressMark.step(of: expected) else { return }
         own.progress = ProgressMark(received: received, attempts: max(0, attempts - 1))
     }
@@ -50,7 +50,7 @@ extension TaskRecord {
 
     /// The task returns to the queue, and the attempt does not count.
     package mutating func putBack() {
-        takeBackAttempt()
+        undoAttempt()
         own.path = nil
         own.finished = nil
     }
@@ -84,7 +84,7 @@ extension TaskRecord {
     /// The process of the attempt has ended. A background task is queued; a foreground task is suspended.
     package mutating func interrupt() {
         state = task.type == .background ? .idle : .suspend
-        takeBackAttempt()
+        undoAttempt()
         own.waiting = nil
     }
 }
@@ -101,7 +101,7 @@ extension TaskRecord {
     }
 
     /// Only a digest proves that the stored bytes, or those that follow them, are of one version.
-    package mutating func noteNeedsDigest() { own.needsDigest = true }
+    package mutating func requireDigest() { own.needsDigest = true }
 
     /// Stores the digest that binds every source.
     package mutating func bind(to digest: AnnouncedDigest?) { own.announced = digest }
@@ -173,7 +173,7 @@ extension TaskRecord {
     }
 
     /// The finished file is synced.
-    package mutating func noteSynced() {
+    package mutating func recordSynced() {
         own.synced = true
         dropPieces()
     }
@@ -194,7 +194,7 @@ extension TaskRecord {
 
     /// The finished file of another boot is complete, or nothing proves the opposite.
     package mutating func prove() {
-        noteSynced()
+        recordSynced()
         own.error = nil
         own.waiting = nil
     }
@@ -241,7 +241,7 @@ extension TaskRecord {
     }
 
     /// Version 1.0 has the finished file that a refresh replaces among the files set aside.
-    mutating func takeFormer() {
+    mutating func restoreFormer() {
         let folder = task.directory
         guard
             let file = setAside?.first(where: {
@@ -309,7 +309,7 @@ extension TaskRecord {
 
     /// Adds a line to the history, and removes an earlier one that says the same. Only the last state that a program received
     /// is kept.
-    package mutating func noteDecision(_ line: HistoryLine) {
+    package mutating func recordDecision(_ line: HistoryLine) {
         let told = HistoryLine.told
         own.history.removeAll {
             $0.by == line.by

@@ -53,7 +53,7 @@ package struct Trace: Codable, Sendable, Hashable {
     /// A source begins to send these bytes. Those of other sources in the range do not count any more.
     ///
     /// - Parameter source: nil for the task's own URL.
-    package mutating func note(_ range: Range<Int64>, from source: String?) {
+    package mutating func record(_ range: Range<Int64>, from source: String?) {
         guard !range.isEmpty, source != nil || runs != nil else { return }
         var all = spans.flatMap { span in
             [(span.start, min(span.end, range.lowerBound)), (max(span.start, range.upperBound), span.end)]
@@ -67,7 +67,7 @@ package struct Trace: Codable, Sendable, Hashable {
     package mutating func pass(through urls: [String]) { via = urls.isEmpty ? nil : urls.map(URLMasking.mask) }
 
     /// A response middleware has changed or copied the file.
-    package mutating func noteChange() { isChanged = true }
+    package mutating func recordChange() { isChanged = true }
 
     /// Shortens the URLs to their origins, and then leaves the shortest runs out, until the JSON has at most this many bytes.
     package mutating func fit(in limit: Int) {
@@ -129,14 +129,14 @@ package struct Trace: Codable, Sendable, Hashable {
 
 extension TaskRecord {
     /// A source begins to send these bytes.
-    package mutating func note(_ range: Range<Int64>, from url: String) {
+    package mutating func record(_ range: Range<Int64>, from url: String) {
         let source = url == task.url ? nil : url
         guard source != nil || trace != nil else { return }
-        trace { $0.note(range, from: source.map(URLMasking.mask)) }
+        trace { $0.record(range, from: source.map(URLMasking.mask)) }
     }
 
     /// A response middleware has changed or copied the finished file.
-    package mutating func noteChange() { trace { $0.noteChange() } }
+    package mutating func recordChange() { trace { $0.recordChange() } }
 
     /// The last response came through these redirects.
     mutating func pass(through urls: [String]) {

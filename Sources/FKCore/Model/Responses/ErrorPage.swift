@@ -38,12 +38,12 @@ package enum ErrorPage {
             while let open = rest.firstIndex(where: { $0 == "<" || $0 == "&" }) {
                 text += rest[..<open]
                 rest = rest[open...]
-                if rest.first == "&" { takeEntity() } else { takeTag() }
+                if rest.first == "&" { parseEntity() } else { parseTag() }
             }
             text += rest
         }
 
-        private mutating func takeTag() {
+        private mutating func parseTag() {
             let inner = rest.dropFirst()
             guard let first = inner.first, first.isLetter || "/!?".contains(first) else {
                 text.append(rest.removeFirst())
@@ -64,7 +64,7 @@ package enum ErrorPage {
             rest = rest.range(of: mark).map { rest[$0.upperBound...] } ?? ""
         }
 
-        private mutating func takeEntity() {
+        private mutating func parseEntity() {
             let name = rest.dropFirst().prefix(10).prefix { $0 != ";" && !$0.isWhitespace }
             let end = rest.index(rest.startIndex, offsetBy: name.count + 1)
             guard end < rest.endIndex, rest[end] == ";", let character = Self.character(name) else {

@@ -74,7 +74,7 @@ package struct StructuredField {
 
     private mutating func key() throws(Malformed) -> String {
         guard let first = rest.first, Self.isLower(first) || first == UInt8(ascii: "*") else { throw Malformed() }
-        return String(decoding: take { Self.isLower($0) || $0.isASCIIDigit || "_-.*".utf8.contains($0) }, as: UTF8.self)
+        return String(decoding: consume { Self.isLower($0) || $0.isASCIIDigit || "_-.*".utf8.contains($0) }, as: UTF8.self)
     }
 
     private mutating func valued() throws(Malformed) -> Item {
@@ -120,7 +120,7 @@ package struct StructuredField {
     /// Missing padding is added.
     private mutating func byteSequence() throws(Malformed) -> [UInt8] {
         try expect(":")
-        let text = take { $0 != UInt8(ascii: ":") }
+        let text = consume { $0 != UInt8(ascii: ":") }
         try expect(":")
         let digits = text.prefix { $0.isASCIILetter || $0.isASCIIDigit || "+/".utf8.contains($0) }
         let padding = text[digits.endIndex...]
@@ -149,7 +149,7 @@ package struct StructuredField {
             return .other
         case let byte? where byte.isASCIILetter || byte == UInt8(ascii: "*"):
             return .token(
-                String(decoding: take { HTTPToken.isTokenByte($0) || ":/".utf8.contains($0) }, as: UTF8.self))
+                String(decoding: consume { HTTPToken.isTokenByte($0) || ":/".utf8.contains($0) }, as: UTF8.self))
         default: return .number(try number(mayHaveFraction: true))
         }
     }
@@ -157,11 +157,11 @@ package struct StructuredField {
     private mutating func number(mayHaveFraction: Bool) throws(Malformed) -> Double {
         let start = rest
         if rest.first == UInt8(ascii: "-") { rest.removeFirst() }
-        let digits = take(\.isASCIIDigit).count
+        let digits = consume(\.isASCIIDigit).count
         guard (1...15).contains(digits) else { throw Malformed() }
         if rest.first == UInt8(ascii: ".") {
             rest.removeFirst()
-            guard mayHaveFraction, digits <= 12, (1...3).contains(take(\.isASCIIDigit).count) else {
+            guard mayHaveFraction, digits <= 12, (1...3).contains(consume(\.isASCIIDigit).count) else {
                 throw Malformed()
             }
         }
@@ -195,7 +195,7 @@ package struct StructuredField {
 
     // MARK: Bytes
 
-    private mutating func take(_ isWanted: (UInt8) -> Bool) -> ArraySlice<UInt8> {
+    private mutating func consume(_ isWanted: (UInt8) -> Bool) -> ArraySlice<UInt8> {
         let taken = rest.prefix(while: isWanted)
         rest = rest[taken.endIndex...]
         return taken

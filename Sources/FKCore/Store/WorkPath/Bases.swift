@@ -95,7 +95,7 @@ package final class Bases: Sendable {
         for entry in entries { firsts[entry.name] = entry.first }
         // A shard has moved with its work path.
         firsts[Places.work] = firsts[Places.work].flatMap { first in
-            Places.rest(of: workPath, in: root).map { $0.isEmpty ? first : "\(first)/\($0)" }
+            Places.remainder(of: workPath, in: root).map { $0.isEmpty ? first : "\(first)/\($0)" }
         }
         let known = Places(
             roots.compactMap { name, root in firsts[name].map { .init(name: name, root: root, first: $0) } })

@@ -154,7 +154,7 @@ package final class EngineLock: Sendable {
     package var isExamined: Bool { state.withLock { $0.holder.examinedBoot == BootID.current } }
 
     /// Records that the files were checked.
-    package func noteExamined() {
+    package func recordExamined() {
         state.withLock { $0.holder.examinedBoot = BootID.current }
         try? touch(Date())
     }

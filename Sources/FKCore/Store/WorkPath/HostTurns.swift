@@ -42,7 +42,7 @@ package final class HostTurns: Sendable {
     /// Counts a request that is sent now.
     ///
     /// - Returns: nil if it may be sent, otherwise when to try again. This process then has a place in the queue.
-    package func take(_ host: String, _ intervals: [Int64]) -> Int64? {
+    package func acquire(_ host: String, _ intervals: [Int64]) -> Int64? {
         change(host) { file, now in
             let waits = intervals.compactMap { file.lines["\($0)", default: .init()].ask(id, $0, now: now) }
             if let until = waits.max() { return until }

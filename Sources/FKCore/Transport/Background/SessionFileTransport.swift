@@ -88,7 +88,7 @@ package final class SessionFileTransport: NSObject, FileTransport, URLSessionDow
             return (state.session, state.missed)
         }
         session?.getAllTasks { [self] tasks in
-            for task in tasks { if let key = key(of: task) { note(task, key) } }
+            for task in tasks { if let key = key(of: task) { record(task, key) } }
             report(.adopted(state.withLock { Set($0.tasks.keys) }))
             for event in missed {
                 report(event)
@@ -103,11 +103,11 @@ package final class SessionFileTransport: NSObject, FileTransport, URLSessionDow
             let task = state.withLock({ $0.session })?.downloadTask(with: urlRequest)
         else { return }
         task.taskDescription = piece.description
-        note(task, piece)
+        record(task, piece)
         task.resume()
     }
 
-    private func note(_ task: URLSessionTask, _ key: PieceKey) {
+    private func record(_ task: URLSessionTask, _ key: PieceKey) {
         state.withLock { $0.tasks[key] = task as? URLSessionDownloadTask }
     }
 

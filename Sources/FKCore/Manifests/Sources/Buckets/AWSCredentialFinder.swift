@@ -237,7 +237,7 @@ package struct AWSCredentialFinder: Sendable {
             bytes = try await document(endpoint, transport) { request in
                 request.method = "POST"
                 request.body = Data(form.utf8)
-                if let connection { request.options.take(connection, to: endpoint) }
+                if let connection { request.options.adopt(connection, to: endpoint) }
                 request.headers = [HeaderField("Content-Type", "application/x-www-form-urlencoded")]
             }
         } catch {
@@ -384,7 +384,7 @@ package struct AWSCredentialMiddleware: RequestMiddleware {
 extension TaskOptions {
     /// Takes the way of the owner's requests. A proxy sees nothing of a request over https; over http it would see the token. STS must
     /// always prove who it is.
-    fileprivate mutating func take(_ connection: TaskOptions, to endpoint: String) {
+    fileprivate mutating func adopt(_ connection: TaskOptions, to endpoint: String) {
         var taken = connection
         (taken.timeoutSeconds, taken.maxAttempts, taken.insecure) = (timeoutSeconds, maxAttempts, nil)
         if !endpoint.lowercased().hasPrefix("https://") { taken.proxy = "" }

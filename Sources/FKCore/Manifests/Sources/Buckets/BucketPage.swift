@@ -40,7 +40,7 @@ struct BucketPage: Sendable {
                 page.isAzure = name == "EnumerationResults"
                 return page.isAzure || name == "ListBucketResult"
             } _: { element in
-                try page.take(element)
+                try page.parse(element)
             }
         } catch let fault as AnswerFault {
             throw fault
@@ -63,18 +63,18 @@ struct BucketPage: Sendable {
         private var token = ""
         private var isEncoded = false
 
-        mutating func take(_ element: XMLElements.Element) throws(AnswerFault) {
+        mutating func parse(_ element: XMLElements.Element) throws(AnswerFault) {
             switch element.path.count {
-            case 1: try takeOwn(element)
-            case 2 where !isAzure && element.path[0] == "Contents": try takeS3(element)
+            case 1: try parseOwn(element)
+            case 2 where !isAzure && element.path[0] == "Contents": try parseS3(element)
             case 2 where isAzure && element.path == ["Blobs", "Blob"]: try end()
-            case 3 where isAzure && element.path[..<2] == ["Blobs", "Blob"]: try takeAzure(element)
-            case 4 where isAzure && element.path[..<3] == ["Blobs", "Blob", "Properties"]: try takeProperty(element)
+            case 3 where isAzure && element.path[..<2] == ["Blobs", "Blob"]: try parseAzure(element)
+            case 4 where isAzure && element.path[..<3] == ["Blobs", "Blob", "Properties"]: try parseProperty(element)
             default: break
             }
         }
 
-        private mutating func takeOwn(_ element: XMLElements.Element) throws(AnswerFault) {
+        private mutating func parseOwn(_ element: XMLElements.Element) throws(AnswerFault) {
             switch element.path[0] {
             case "EncodingType": isEncoded = element.text == "url"
             case "IsTruncated": isTruncated = element.text == "true"
@@ -84,7 +84,7 @@ struct BucketPage: Sendable {
             }
         }
 
-        private mutating func takeS3(_ element: XMLElements.Element) throws(AnswerFault) {
+        private mutating func parseS3(_ element: XMLElements.Element) throws(AnswerFault) {
             switch element.path[1] {
             case "Key": object.key = element.text
             case "Size": object.size = try BucketPage.size(element.text)
@@ -94,13 +94,13 @@ struct BucketPage: Sendable {
             }
         }
 
-        private mutating func takeAzure(_ element: XMLElements.Element) throws(AnswerFault) {
+        private mutating func parseAzure(_ element: XMLElements.Element) throws(AnswerFault) {
             guard element.path[2] == "Name" else { return }
             let isEncoded = element.attributes.contains { $0.name == "Encoded" && $0.value == "true" }
             object.key = isEncoded ? try BucketPage.decoded(element.text, plus: false) : element.text
         }
 
-        private mutating func takeProperty(_ element: XMLElements.Element) throws(AnswerFault) {
+        private mutating func parseProperty(_ element: XMLElements.Element) throws(AnswerFault) {
             switch element.path[3] {
             case "Content-Length": object.size = try BucketPage.size(element.text)
             case "Etag": object.entityTag = BucketPage.quoted(element.text)

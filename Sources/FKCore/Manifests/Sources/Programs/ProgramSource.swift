@@ -110,8 +110,8 @@ enum ProgramListing {
                     continue
                 }
                 var parser = JSONLinesParser(Manifest.Reading())
-                try parser.take(text, number)
-                let entries = parser.takeEntries()
+                try parser.parse(text, number)
+                let entries = parser.drainEntries()
                 let rest = try parser.finish()
                 page.faults += rest.faults.map {
                     SourceFault("", "line \($0.line): \($0.reason)", isIncomplete: false)

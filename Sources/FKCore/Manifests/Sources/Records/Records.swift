@@ -385,7 +385,7 @@ private struct RecordSearch {
         let unpacker = Unpacker(packed)
         if let unpacker {
             do { bytes = try unpacker.unpacked(packed, limit: Self.maxUnpacked) } catch {
-                noteReason((error as? Unpacker.Fault)?.reason ?? "\(error)")
+                recordReason((error as? Unpacker.Fault)?.reason ?? "\(error)")
                 return nil
             }
             name = unpacker.plainName(name)
@@ -400,7 +400,7 @@ private struct RecordSearch {
                     form: list.form, version: (list.form == .record ? list.commit : nil) ?? version.text,
                     content: .document(bytes: bytes, unread), unpacker: unpacker)
             }
-            noteReason("names no files")
+            recordReason("names no files")
         } catch let error as ManifestError {
             // Only a list has places for its faults.
             if isNamed, error.form != nil, error.form != .urls, error.line > 0 {
@@ -409,9 +409,9 @@ private struct RecordSearch {
             }
             if let restriction = Self.restriction(in: bytes) {
                 isRefused = true
-                noteReason("its files are \(restriction)")
+                recordReason("its files are \(restriction)")
             } else {
-                noteReason(error.description)
+                recordReason(error.description)
             }
             return nil
         } catch {
@@ -434,7 +434,7 @@ private struct RecordSearch {
         return words.compactMap(\.self).first { ["restricted", "embargoed", "closed"].contains($0) }
     }
 
-    private mutating func noteReason(_ reason: String) {
+    private mutating func recordReason(_ reason: String) {
         guard let last = asked.indices.last, !asked[last].hasSuffix(")") else { return }
         asked[last] += " (\(reason))"
     }
@@ -451,7 +451,7 @@ private struct RecordSearch {
         var request = SourceRequest(try URLNormalizer.normalize(url))
         asked.append(URLMasking.mask(url))
         guard client.mayAsk(URLOrigin(request.url)) else {
-            noteReason("not asked: it is at a loopback or private address")
+            recordReason("not asked: it is at a loopback or private address")
             return nil
         }
         request.headers = [HeaderField("Accept", accept)]
@@ -462,12 +462,12 @@ private struct RecordSearch {
         do {
             let answer = try await client.get(request)
             guard Self.isPage(answer.head) else { return (answer.head, answer.bytes) }
-            noteReason("a web page")
+            recordReason("a web page")
             return (answer.head, nil)
         } catch {
             guard let status = error.status, Self.absent.contains(status) else { throw error }
             if status == 401 || status == 403 { isRefused = true }
-            noteReason("HTTP \(status)")
+            recordReason("HTTP \(status)")
             return nil
         }
     }

@@ -16,7 +16,7 @@ enum DAVListing {
         /// The status of the whole resource, or that of the properties that are being read.
         var status: String?
 
-        mutating func take(_ other: Self) {
+        mutating func absorb(_ other: Self) {
             isFolder = isFolder || other.isFolder
             size = size ?? other.size
             tag = tag ?? other.tag
@@ -69,7 +69,7 @@ enum DAVListing {
                     case ("getetag", "prop"):
                         properties.tag = value.hasPrefix("W/") ? String(value.dropFirst(2)) : value
                     case ("getlastmodified", "prop"): properties.time = value
-                    case ("propstat", _): if isSuccess(properties.status) { resource?.take(properties) }
+                    case ("propstat", _): if isSuccess(properties.status) { resource?.absorb(properties) }
                     case ("response", _):
                         if let resource { add(resource, folder, scope, base, &result) }
                         resource = nil

@@ -10,7 +10,7 @@ enum JSONListing {
         _ bytes: [UInt8], in folder: WebEntry, _ scope: SourceScope, base: String
     ) throws(ListingFault) -> FolderPage {
         var list = JSONList(.json, takesObjects: false)
-        list.take(bytes)
+        list.append(bytes)
         list.finish()
         var result = FolderPage()
         let prefix = folder.path.isEmpty ? "" : folder.path + "/"

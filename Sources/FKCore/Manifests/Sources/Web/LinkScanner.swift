@@ -75,12 +75,12 @@ struct LinkScanner {
                 } else if next.isASCIILetter || next == UInt8(ascii: "/") {
                     readTag()
                 } else {
-                    take(byte)
+                    consume(byte)
                 }
             } else if byte == UInt8(ascii: "&") {
-                for byte in Self.reference(bytes, &index) { take(byte, moves: false) }
+                for byte in Self.reference(bytes, &index) { consume(byte, moves: false) }
             } else {
-                take(byte)
+                consume(byte)
             }
         }
     }
@@ -89,7 +89,7 @@ struct LinkScanner {
 
     // MARK: Text
 
-    private mutating func take(_ byte: UInt8, moves: Bool = true) {
+    private mutating func consume(_ byte: UInt8, moves: Bool = true) {
         if moves { index += 1 }
         if isInTitle {
             if title.count < Self.maxText { title.append(byte) }

@@ -4,14 +4,14 @@ import Testing
 /// The fake keeps the contract that the conformance suite holds real transports to: a test that passes over it says
 /// something about the engine.
 @Suite("The fake transport")
-struct FakeTransportTests {
+struct ScriptedTransportTests {
     private let clock = ManualClock()
 
-    private func transport(_ answer: @escaping @Sendable (TransportRequest) -> FakeTransport.Answer) -> FakeTransport {
-        FakeTransport(clock: clock) { request, _ in answer(request) }
+    private func transport(_ answer: @escaping @Sendable (TransportRequest) -> ScriptedTransport.Answer) -> ScriptedTransport {
+        ScriptedTransport(clock: clock) { request, _ in answer(request) }
     }
 
-    private func start(_ transport: FakeTransport, _ handler: RecordingHandler) throws -> any TransportOperation {
+    private func start(_ transport: ScriptedTransport, _ handler: RecordingHandler) throws -> any TransportOperation {
         transport.start(try TransportConformance.Context.request("http://h.example/a"), handler: handler)
     }
 
@@ -51,7 +51,7 @@ struct FakeTransportTests {
 
     @Test("a gate is passed neither by `resume` nor by time")
     func gate() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let transport = transport { .file([1, 2, 3], to: $0, gate: gate, pauseAt: 1) }
         let handler = RecordingHandler()
         let operation = try start(transport, handler)
@@ -66,7 +66,7 @@ struct FakeTransportTests {
 
     @Test("shutdown ends what runs, at a gate and paused, and what is started later; nothing is called twice")
     func shutdown() async throws {
-        let gate = FakeGate()
+        let gate = TestGate()
         let transport = transport { .file([1, 2, 3], to: $0, gate: gate, pauseAt: 1) }
         let handlers = [
             RecordingHandler(), RecordingHandler(onBody: { _, _ in .pause(nil) }), .pausing(once: 5),
@@ -97,7 +97,7 @@ struct FakeTransportTests {
         })
         _ = try start(inside, handler)
         #expect(await handler.finished().violations.isEmpty)
-        let gate = FakeGate()
+        let gate = TestGate()
         let held = RecordingHandler()
         do { _ = try start(transport { .file([1, 2, 3], to: $0, gate: gate) }, held) }
         #expect(await held.finished().error?.code == .cancelled)
