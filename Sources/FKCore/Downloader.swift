@@ -213,6 +213,13 @@ public final class Downloader: Sendable {
         messager.sequence(.firstAndNewest) { engine, yield, end in try await engine.observeTotal(end: end, yield) }
     }
 
+    /// All tasks of the work path as they change, for a list of them.
+    ///
+    /// - Parameter interval: the time between two reports of progress, at least 0.05 s; nil, the default, for `Configure.progressInterval`.
+    public func feed(every interval: Duration? = nil) -> TaskFeed {
+        TaskFeed(of: engine, every: interval.map { max($0, .milliseconds(50)) })
+    }
+
     /// Numbers about all tasks of the work path, whichever process runs them. It reads every record from disk.
     ///
     /// - Throws: `.disk` with the folder's name if the records cannot be listed; `.laterVersion` or `.corruptInfo` for a rate limit

@@ -37,10 +37,9 @@ package actor RPCService {
     var engineWatch = EngineWatch(interval: 0.25)
     /// What the answer to the present request may still contain. Requests interleave, so each has its own.
     @TaskLocal static var budget = AnswerBudget()
-    private let reports = TaskNews(hasMissed: true)
+    private let reports = TaskChanges()
     /// How often all tasks are being read at the moment.
     private var readings = 0
-    private var registration: Messager.Registration?
     private var ticker: Task<Void, Never>?
     private var listener: Task<Void, Never>?
     var freedMemory = FreedMemory()
@@ -73,9 +72,7 @@ package actor RPCService {
 
     /// Reads all tasks and begins to follow them.
     package func start() async {
-        registration = await downloader.messager.addChanges(missed: { [reports] in reports.miss() }) {
-            [reports] in reports.add($0)
-        }
+        await reports.follow(downloader.engine)
         await refresh()
         ticker = Task { [weak self] in
             while !Task.isCancelled {
@@ -95,7 +92,7 @@ package actor RPCService {
     package func stop() async {
         ticker?.cancel()
         listener?.cancel()
-        registration?.cancel()
+        reports.end()
         for job in jobs.all { job.stop() }
     }
 

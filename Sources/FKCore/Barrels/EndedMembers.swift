@@ -29,14 +29,14 @@ struct EndedMembers: AsyncSequence, Sendable {
                 let made = EndedFeed(barrel)
                 await made.begin()
                 feed = made
-                arrivals = made.news.arrivals.makeAsyncIterator()
+                arrivals = made.changes.arrivals.makeAsyncIterator()
             }
             while ready.isEmpty, let feed {
                 if Task.isCancelled { return nil }
                 // Read before the changes: what ends after this is in the next ones.
                 let isOver = feed.isOver.withLock(\.self)
-                let infos = feed.news.drain()
-                if feed.news.drainMiss() || isOver { append(await barrel.memberInfos) } else { append(infos) }
+                let infos = feed.changes.drain()
+                if feed.changes.drainMiss() || isOver { append(await barrel.memberInfos) } else { append(infos) }
                 if !ready.isEmpty { break }
                 if isOver { return nil }
                 if await arrivals?.next(isolation: isolation) == nil { return nil }
@@ -55,41 +55,32 @@ struct EndedMembers: AsyncSequence, Sendable {
 
 /// What the members of a barrel do, until the barrel's sums end or the feed is released.
 private final class EndedFeed: Sendable {
-    /// The ends of members. They are to be read first.
-    let news = TaskNews(hasMissed: true)
+    /// The ends of members.
+    let changes = TaskChanges()
     /// True when no further member can end.
     let isOver = Locked(false)
     private let barrel: Barrel
-    private let number = Locked<UInt64>(0)
     private let sums = Locked<Task<Void, Never>?>(nil)
 
     init(_ barrel: Barrel) { self.barrel = barrel }
 
     func begin() async {
-        let (news, isOver, barrel) = (news, isOver, barrel)
-        let number = await barrel.downloader.engine.observeStates(missed: { news.miss() }) { info in
-            guard info.state == .complete || info.state == .error, info.barrels.containsExactly(barrel.name) else {
-                return
-            }
-            news.add(info)
+        let (isOver, barrel) = (isOver, barrel)
+        await changes.follow(barrel.downloader.engine) { info in
+            (info.state == .complete || info.state == .error) && info.barrels.containsExactly(barrel.name)
         }
-        self.number.withLock { $0 = number }
-        let task = Task {
+        let task = Task { [weak changes] in
             var count = 0
             for await sum in barrel.downloader.messager.barrelInfos(barrel.name) {
                 let ended = (sum.states[.complete] ?? 0) + (sum.states[.error] ?? 0)
-                if ended != count { news.miss() }
+                if ended != count { changes?.miss() }
                 count = ended
             }
             isOver.withLock { $0 = true }
-            news.miss()
+            changes?.miss()
         }
         sums.withLock { $0 = task }
     }
 
-    deinit {
-        sums.withLock(\.self)?.cancel()
-        let (engine, number) = (barrel.downloader.engine, number.withLock(\.self))
-        Task { await engine.stopObserving(number) }
-    }
+    deinit { sums.withLock(\.self)?.cancel() }
 }

@@ -70,7 +70,7 @@ package actor RunSession {
     /// When the waiting tasks are reported next.
     private var nextWaits = ContinuousClock.now
     /// Changes that arrived while it was not known which tasks count.
-    private let news = TaskNews()
+    private let news = TaskChanges(hasMissed: false)
     /// What was deleted and not reported yet.
     private let trims = Locked<[TrimmedFiles]>([])
 
@@ -110,7 +110,7 @@ package actor RunSession {
         guard !isStopped else { return tracker }
         if access.engine != nil { following.begin() }
         onEvent(following.isOver ? .engine(tookOver: false) : .following(pid: owner()))
-        _ = await access.observeStates(missed: { [news] in news.miss() }) { [news] in news.add($0) }
+        await news.follow(access)
         _ = await access.observeTrims { [trims] files in trims.withLock { $0.append(files) } }
         await access.startQueue()
         if case .everything = goal { try await reportOpen(access) }

@@ -39,12 +39,8 @@ package actor WatchSession {
     private let access: SharedEngine
     private let workPath: WorkPath
     private var isStopped = false
-    /// The last known states, to report each change once.
-    private var states: [TaskID: (state: DownloadState, order: ChangeOrder)] = [:]
     private var ownerPid: Int32??
     private var limit: Int64??
-    private let news = Locked<[DownloadInfo]>([])
-    private let hasMissed = Locked(true)
     /// The info files at the last look without an engine.
     private var stamps: [TaskID: FileStamp] = [:]
     private var nextScan = ContinuousClock.now
@@ -75,19 +71,22 @@ package actor WatchSession {
     ///
     /// - Throws: `DownloadError` if the work path cannot be read.
     package func run() async throws {
-        _ = await access.observeStates(missed: { [hasMissed] in hasMissed.withLock { $0 = true } }) { [news] info in
-            news.withLock { $0.append(info) }
-        }
+        _ = try workPath.allTaskIDs()
         await access.startQueue()
-        while !isStopped {
-            await reportOwner()
+        var feed = TaskFeed(of: access, every: .seconds(interval)).makeAsyncIterator()
+        while !isStopped, let report = await feed.next(isolation: self) {
+            if case .changed = report {} else if await reportOwner() { feed.miss() }
             let joined = reportMembers()
-            try await reportTasks()
-            try await report(joined)
-            reportLimit()
-            for problem in await access.takeProblems() { onEvent(.problem(problem.message)) }
-            onEvent(.progress(await access.snapshot { $0.runningInfos() }))
-            try? await Task.sleep(for: .seconds(interval))
+            switch report {
+            case .all(let infos): onEvent(.all(infos))
+            case .changed(let infos): onEvent(.changed(infos))
+            case .progress(let infos):
+                if ownerPid == .some(nil) { feed.add(try await scanned()) }
+                reportLimit()
+                for problem in await access.takeProblems() { onEvent(.problem(problem.message)) }
+                onEvent(.progress(infos))
+            }
+            if !joined.isEmpty { onEvent(.joined(try await access.snapshot { try $0.infos(joined) })) }
         }
         await access.close()
     }
@@ -112,14 +111,15 @@ package actor WatchSession {
         (try? BarrelFile.read(name, in: workPath))?.options.rateLimit.flatMap { $0 > 0 ? $0 : nil }
     }
 
-    private func reportOwner() async {
+    /// - Returns: true if all tasks have to be reported again: those that ran when their engine ended are waiting now.
+    private func reportOwner() async -> Bool {
         let pid: Int32? = if case .process(let pid, _) = await access.owner { pid } else { nil }
-        guard ownerPid != .some(pid) else { return }
-        // Tasks that ran when their engine ended are waiting now.
-        if ownerPid != nil { hasMissed.withLock { $0 = true } }
+        guard ownerPid != .some(pid) else { return false }
+        let isFirst = ownerPid == nil
         ownerPid = pid
         stamps = [:]
         onEvent(.owner(pid: pid))
+        return !isFirst
     }
 
     /// Reports the new members of the barrel. Its file is read only when it has changed.
@@ -137,48 +137,11 @@ package actor WatchSession {
         return isFirst ? [] : new
     }
 
-    private func report(_ joined: [TaskID]) async throws {
-        guard !joined.isEmpty else { return }
-        let infos = try await access.snapshot { try $0.infos(joined) }
-        for info in infos { states[info.id] = (info.state, info.order) }
-        onEvent(.joined(infos))
-    }
-
     private func reportLimit() {
         let now = try? StandingLimit.read(in: workPath)
         guard limit != .some(now) else { return }
         limit = now
         onEvent(.limit(now))
-    }
-
-    private func reportTasks() async throws {
-        let mustReportAll = hasMissed.withLock { hasMissed in
-            defer { hasMissed = false }
-            return hasMissed
-        }
-        if mustReportAll { try await reportAll() }
-        var changes = news.withLock { news in
-            defer { news = [] }
-            return news
-        }
-        if ownerPid == .some(nil) { changes += try await scanned() }
-        changes = changes.filter { info in
-            let last = states[info.id]
-            // The info file was read after this change, and said more.
-            if let last, info.order.isBefore(last.order) { return false }
-            states[info.id] = info.state == .unknown ? nil : (info.state, info.order)
-            return last?.state != info.state
-        }
-        if !changes.isEmpty { onEvent(.changed(changes)) }
-    }
-
-    private func reportAll() async throws {
-        let infos = try await access.snapshot { try $0.infos(.all) }
-        states = Dictionary(infos.map { ($0.id, ($0.state, $0.order)) }) { first, _ in first }
-        // The follower knows from now on which tasks run.
-        let running = infos.filter { $0.state == .action }.map(\.id)
-        _ = try await access.snapshot { try $0.infos(running) }
-        onEvent(.all(infos))
     }
 
     /// The tasks whose info files were written since the last look. A look takes at most a twentieth of the time.

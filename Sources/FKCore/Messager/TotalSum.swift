@@ -2,47 +2,34 @@ import FKEngine
 import FKMiddleware
 import Foundation
 
-/// Adds up all tasks of a work path for one listener. It reads the tasks once, then takes their changes of state and the progress of
-/// those that run, whichever process runs them.
+/// Adds up all tasks of a work path for one listener.
 private actor TotalSum {
-    private weak var engine: (any EngineAccess)?
     private let listener: Observers.BarrelListener
-    private let changes: Locked<TotalChanges>
     private var shares = TaskMap<TaskTotals.Share>()
-    private var running: Set<TaskID> = []
     private var sum = TaskSum()
 
-    init(
-        _ engine: any EngineAccess, _ changes: Locked<TotalChanges>,
-        _ callback: @escaping @Sendable (BarrelInfo) -> Void
-    ) {
-        self.engine = engine
-        self.changes = changes
+    init(_ callback: @escaping @Sendable (BarrelInfo) -> Void) {
         listener = Observers.BarrelListener(number: 0, name: "", callback: callback)
     }
 
-    /// Tells the listener at every interval until it is removed or the downloader closes, and then the last sum.
-    func run() async {
-        while !Task.isCancelled, let interval = await look() { try? await Task.sleep(for: interval) }
-        tell()
-    }
-
-    private func look() async -> Duration? {
-        guard let engine, !engine.isClosed else { return nil }
-        if changes.withLock({ $0.drainMissed() }), let infos = try? await engine.snapshot({ try $0.infos(.all) }) {
-            shares = TaskMap()
-            for info in infos { shares[info.id] = TaskTotals.Share(info) }
-            running = Set(infos.lazy.filter { $0.state == .action }.map(\.id))
-            sum.count(shares.values)
+    /// Tells the listener at every interval until the feed ends, and then the last sum.
+    func run(_ feed: TaskFeed) async {
+        for await report in feed {
+            switch report {
+            case .all(let infos):
+                shares = TaskMap()
+                for info in infos { shares[info.id] = TaskTotals.Share(info) }
+                sum.count(shares.values)
+            case .changed(let infos): for info in infos { absorb(info) }
+            case .progress(let infos):
+                for info in infos { absorb(info) }
+                tell()
+            }
         }
-        let ids = Array(running)
-        for info in (try? await engine.snapshot({ try $0.infos(ids) })) ?? [] { absorb(info) }
         tell()
-        return await engine.currentConfigure.progressInterval
     }
 
     private func tell() {
-        for info in changes.withLock({ $0.drainInfos() }) { absorb(info) }
         listener.tell(sum.info("", total: shares.count, now: Int64(DispatchTime.now().uptimeNanoseconds)))
     }
 
@@ -50,27 +37,8 @@ private actor TotalSum {
         let old = shares[info.id]
         let new = info.state == .unknown ? TaskTotals.Share() : TaskTotals.Share(info)
         if old == nil { sum.joined() }
-        if info.state == .action { running.insert(info.id) } else { running.remove(info.id) }
         sum.replace(old ?? TaskTotals.Share(), by: new)
         shares[info.id] = info.state == .unknown ? nil : new
-    }
-}
-
-/// The changes of state since the last look.
-private struct TotalChanges {
-    var infos: [DownloadInfo] = []
-    var hasMissed = true
-
-    /// True if all tasks have to be read. Changes before that do not count then.
-    mutating func drainMissed() -> Bool {
-        defer { hasMissed = false }
-        if hasMissed { infos = [] }
-        return hasMissed
-    }
-
-    mutating func drainInfos() -> [DownloadInfo] {
-        defer { infos = [] }
-        return infos
     }
 }
 
@@ -90,15 +58,13 @@ extension EngineAccess {
         end: (@Sendable () -> Void)? = nil, _ callback: @escaping @Sendable (BarrelInfo) -> Void
     ) async throws -> UInt64 {
         guard !isClosed else { throw DownloadError(.cancelled, "The downloader is closed.") }
-        let changes = Locked(TotalChanges())
         let loop = TotalLoop()
-        let number = await observeStates(missed: { changes.withLock { $0.hasMissed = true } }) { [loop] info in
-            withExtendedLifetime(loop) { changes.withLock { $0.infos.append(info) } }
-        }
-        let sum = TotalSum(self, changes, callback)
+        // The engine holds the loop until the listener is removed.
+        let number = await observeStates(missed: {}) { [loop] _ in withExtendedLifetime(loop) {} }
+        let (sum, feed) = (TotalSum(callback), TaskFeed(of: self))
         loop.begin(
             Task {
-                await sum.run()
+                await sum.run(feed)
                 end?()
             })
         return number

@@ -59,19 +59,12 @@ public final class DownloadsModel {
         summing = Task { [weak self] in
             for await sum in downloader.progress { self?.total = sum }
         }
+        let feed = downloader.feed()
         following = Task { [weak self] in
-            let news = TaskNews(hasMissed: true)
-            let engine = downloader.engine
-            let number = await engine.observeStates(missed: { news.miss() }) { news.add($0) }
-            news.miss()
-            for await _ in news.arrivals {
-                // Read before the tasks: what changes after this is in the next ones.
-                let changes = news.drain()
-                let all = news.drainMiss() ? await downloader.messager.all(.all) : nil
+            for await report in feed {
                 guard let self else { break }
-                self.show(changes, all)
+                self.show(report)
             }
-            await engine.stopObserving(number)
         }
     }
 
@@ -80,16 +73,19 @@ public final class DownloadsModel {
         summing?.cancel()
     }
 
-    private func show(_ changes: [DownloadInfo], _ all: [DownloadInfo]?) {
-        if let all {
+    private func show(_ report: TaskFeed.Element) {
+        switch report {
+        case .all(let all):
             ids = all.map(\.id)
             infos = Dictionary(all.map { ($0.id, $0) }, uniquingKeysWith: { $1 })
+        case .changed(let changes):
+            for info in changes {
+                if infos[info.id] == nil, info.state != .unknown { ids.append(info.id) }
+                infos[info.id] = info.state == .unknown ? nil : info
+            }
+            ids.removeAll { infos[$0] == nil }
+        case .progress: return
         }
-        for info in changes where all == nil || infos[info.id].map({ !info.order.isBefore($0.order) }) ?? true {
-            if infos[info.id] == nil, info.state != .unknown { ids.append(info.id) }
-            infos[info.id] = info.state == .unknown ? nil : info
-        }
-        ids.removeAll { infos[$0] == nil }
         arrange()
     }
 
