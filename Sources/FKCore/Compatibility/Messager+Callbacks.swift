@@ -57,7 +57,7 @@ extension Messager {
     ) async throws(DownloadError) -> Registration {
         let id = engine.workPath.places.id(of: builder.description)
         let known = await info(.id(id))
-        let isGone = known?.state == .complete && known?.path.map { access($0, F_OK) != 0 } ?? true
+        let isGone = known?.state == .complete && known?.path.map(LostFile.isGone) ?? true
         if known == nil || isGone {
             let added = try await engine.perform(.add(tasks: [builder.description], barrel: nil, run: true))
             if let error = added[0].error { throw error }

@@ -12,15 +12,18 @@ struct TaskTable {
     ])
     /// True if a task has failed: then there is a column for the reasons.
     private var hasReasons = false
+    /// True shows finished files that are gone as such: each one is looked for.
+    private let looksForFiles: Bool
 
-    init(_ context: CommandContext) {
+    init(_ context: CommandContext, looksForFiles: Bool = false) {
         self.context = context
+        self.looksForFiles = looksForFiles
     }
 
     /// Makes room for a task.
     mutating func measure(_ record: TaskRecord) {
         if record.state == .error { hasReasons = true }
-        table.measure(Self.cells(record))
+        table.measure(cells(record))
     }
 
     /// Writes the table of tasks that were all measured.
@@ -33,15 +36,18 @@ struct TaskTable {
         records.forEachPortion { portion in
             let blocks = stride(from: 0, to: portion.count, by: 512).map { portion[$0..<min($0 + 512, portion.count)] }
             let texts = Parallel.map(blocks) { block in
-                block.reduce(into: "") { $0 += layout.line(Array(Self.cells($1).prefix(count))) + "\n" }
+                block.reduce(into: "") { $0 += layout.line(Array(cells($1).prefix(count))) + "\n" }
             }
             for text in texts { context.output.write(text) }
         }
     }
 
-    private static func cells(_ record: TaskRecord) -> [TableWriter.Cell] {
+    private func cells(_ record: TaskRecord) -> [TableWriter.Cell] {
+        let isGone = looksForFiles && record.hasLostFile
+        let received = isGone ? 0 : record.received
         let style: Style? =
             switch record.state {
+            case .complete where isGone: .yellow
             case .complete: .green
             case .error: .red
             case .action: .cyan
@@ -50,9 +56,9 @@ struct TaskTable {
             }
         let reason = record.state == .error ? record.error?.shortText ?? "" : ""
         return [
-            .init(record.id.short), .init(record.state.shown, style),
-            .init(Formatting.amount(record.received, of: record.expected)),
-            .init(Formatting.percent(record.received, of: record.expected)), .init(DownloadInfo(record).shownName),
+            .init(record.id.short), .init(isGone ? "gone" : record.state.shown, style),
+            .init(Formatting.amount(received, of: record.expected)),
+            .init(Formatting.percent(received, of: record.expected)), .init(DownloadInfo(record).shownName),
             .init(reason),
         ]
     }

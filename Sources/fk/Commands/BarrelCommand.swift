@@ -274,7 +274,7 @@ struct BarrelQueryCommand: Command {
             members.end()
             return status
         }
-        var table = TaskTable(context)
+        var table = TaskTable(context, looksForFiles: true)
         let (view, records) = try BarrelView.read(reader, name, problem: problem) { table.measure($0) }
         table.write(records)
         if let origin = view.options.origin {

@@ -74,6 +74,8 @@ import Testing
         let shown = try await sandbox.json("barrel", "show", "all")
         #expect(shown.number("gone") == 2 && shown.number("complete") == shown.number("total").map { $0 - 2 })
         #expect(shown.number("received") == shown.number("expected").map { $0 - 6 })
+        let table = try await sandbox.fk("barrel", "show", "all").output.split(separator: "\n")
+        #expect(table.count { $0.contains(" gone ") } == 2 && table.last?.contains("2 files gone") == true)
         let export = try await sandbox.fk("barrel", "export", "all", "--missing")
         #expect(export.status == 0 && export.output == missing.output, "\(export.output.suffix(200))")
         let before = requests
