@@ -1,4 +1,4 @@
-// Who imports FKCore alone can name the types of its interface. What only the writer of a transport or of a middleware program needs is
+// A program that imports FKCore alone can name the types of its interface. What only the writer of a transport or of a middleware program needs is
 // in the products FKTransport and FKPrograms, and lists are FKManifests.
 @_exported import FKModel
 

@@ -48,7 +48,7 @@ package struct FrameReader: Sendable {
     /// True if no message has begun to arrive.
     package var isBetween: Bool { count == 0 && message == nil }
 
-    /// Takes bytes from the connection.
+    /// Receives bytes from the connection.
     package mutating func append(_ new: some Sequence<UInt8>) { bytes += new }
 
     /// The next step. Frames without an effect are skipped. After a fault nothing follows.

@@ -36,7 +36,7 @@ package struct HTTPReader: Sendable {
     /// The number of bytes in memory.
     package var kept: Int { bytes.count }
 
-    /// Takes bytes from the connection.
+    /// Receives bytes from the connection.
     package mutating func append(_ new: some Sequence<UInt8>) { bytes += new }
 
     /// The bytes that wait, for a reader of another protocol.

@@ -105,7 +105,7 @@ extension RPCService {
             }
         }
 
-        /// Takes the reply from the budget. What is around the items of a multicall is at most as long as the call itself.
+        /// Spends the reply from the budget. What is around the items of a multicall is at most as long as the call itself.
         ///
         /// - Parameter count: its length in bytes.
         /// - Returns: false if that is too much.
@@ -176,7 +176,7 @@ extension RPCService {
     static let tooLong = RPCError(
         "The answer would be longer than \(maxAnswer >> 20) MiB: ask for fewer tasks at once.")
 
-    /// Takes the secret off, whether one is needed or not.
+    /// Removes the secret, whether one is needed or not.
     private func isAuthorized(_ params: inout [JSON]) -> Bool {
         var given = ""
         if let first = params.first?.string, first.hasPrefix("token:") {

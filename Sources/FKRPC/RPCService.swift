@@ -106,7 +106,7 @@ package actor RPCService {
 
     // MARK: The table
 
-    /// Takes everything that the engine has reported, so that an answer shows it.
+    /// Absorbs everything that the engine has reported, so that an answer shows it.
     ///
     /// - Returns: the tasks of which the table had no row.
     @discardableResult func refresh() async -> Set<TaskID> {

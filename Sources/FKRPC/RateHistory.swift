@@ -5,7 +5,7 @@ struct RateHistory: Sendable {
     private var samples: [Int64] = []
     private var next: ContinuousClock.Instant?
 
-    /// Takes the present rate. A second without a call repeats it.
+    /// Records the present rate. A second without a call repeats it.
     mutating func add(_ bytesPerSecond: Int64, at now: ContinuousClock.Instant) {
         var due = next ?? now
         var count = 0

@@ -107,7 +107,7 @@ package struct TaskRow: Sendable {
         return record.id.leadingWord
     }
 
-    /// Takes a report of the engine.
+    /// Absorbs a report of the engine.
     ///
     /// - Parameter now: the time of a change of state.
     mutating func absorb(_ info: DownloadInfo, now: Date) {

@@ -160,7 +160,7 @@ package struct TaskTable {
         return replace(nil, by: row)
     }
 
-    /// Takes what a request has changed besides the state from a record: place in the queue, addresses, folder and name. The
+    /// Reads what a request has changed besides the state from a record: place in the queue, addresses, folder and name. The
     /// state comes with the reports, which keep their order. An unknown task is added as a waiting one.
     package mutating func update(_ record: TaskRecord) {
         guard let before = entries[record.id]?.row else {
@@ -178,7 +178,7 @@ package struct TaskTable {
         _ = replace(before, by: row)
     }
 
-    /// Takes the progress of a running task. Ignored for a task that is no longer running.
+    /// Absorbs the progress of a running task. Ignored for a task that is no longer running.
     package mutating func progress(_ info: DownloadInfo) {
         guard let before = entries[info.id]?.row, before.state == .action, info.state == .action else { return }
         var row = before
@@ -186,7 +186,7 @@ package struct TaskTable {
         _ = replace(before, by: row)
     }
 
-    /// Takes a report about a known task; nil if it is unknown, or if only its progress has changed.
+    /// Absorbs a report about a known task; nil if it is unknown, or if only its progress has changed.
     package mutating func absorb(_ info: DownloadInfo, now: Date = Date()) -> Change? {
         guard let before = entries[info.id]?.row else { return nil }
         if info.state == .unknown { return remove(info.id) }

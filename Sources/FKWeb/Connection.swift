@@ -79,7 +79,7 @@ struct Output {
         count += bytes.count
     }
 
-    /// Takes the next bytes, at most a chunk.
+    /// Drains the next bytes, at most a chunk.
     mutating func drain(into chunk: inout [UInt8]) {
         var room = WebLimits.chunk
         while room > 0, index < parts.count {

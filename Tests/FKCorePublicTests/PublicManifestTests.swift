@@ -33,7 +33,7 @@ import Testing
     @Test("A list in portions is emptied as it comes") func portions() throws {
         var reader = ManifestReader(.urls)
         try reader.take(Array("http://h/a\nhttp://h/b\nhttp://h".utf8))
-        #expect(reader.drainEntries().count == 1)
+        #expect(reader.takeEntries().count == 1)
         try reader.take(Array("/c\n".utf8))
         #expect(try reader.finish().entries.count == 2)
     }

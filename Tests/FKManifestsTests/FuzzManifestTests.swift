@@ -123,7 +123,7 @@ import Testing
                 while start < bytes.count {
                     let end = min(bytes.count, start + 1 + random.below(longest))
                     try reader.take(Array(bytes[start..<end]))
-                    entries += reader.drainEntries()
+                    entries += reader.takeEntries()
                     start = end
                 }
                 var manifest = try reader.finish()

@@ -49,7 +49,7 @@ import Testing
             var entries: [Manifest.Entry] = []
             for start in stride(from: 0, to: bytes.count, by: size) {
                 try reader.take(Array(bytes[start..<min(start + size, bytes.count)]))
-                entries += reader.drainEntries()
+                entries += reader.takeEntries()
             }
             var parts = try reader.finish()
             parts.entries = entries + parts.entries
@@ -207,13 +207,13 @@ import Testing
         for start in stride(from: 0, to: 200_000, by: 2_000) {
             let text = (start..<start + 2_000).map { "\(Self.hex)  d/\($0).bin\n" }.joined()
             try reader.take(Array(text.utf8))
-            #expect(reader.drainEntries().isEmpty)
+            #expect(reader.takeEntries().isEmpty)
         }
         var manifest = try reader.end()
         #expect(manifest.entries.isEmpty)
         var count = 0
         while true {
-            let entries = reader.drainEntries()
+            let entries = reader.takeEntries()
             if entries.isEmpty { break }
             #expect(
                 entries.count <= 1_000 && entries[0].name == "d/\(count).bin" && entries[0].checksum?.hex == Self.hex)

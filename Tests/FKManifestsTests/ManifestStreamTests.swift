@@ -66,7 +66,7 @@ import Testing
         while start < bytes.count {
             let end = min(bytes.count, start + max(1, portion()))
             try reader.take(Array(bytes[start..<end]))
-            let taken = reader.drainEntries()
+            let taken = reader.takeEntries()
             take(&reader, taken)
             entries += taken
             start = end

@@ -107,7 +107,7 @@ import Testing
         var entries: [Manifest.Entry] = []
         for start in stride(from: 0, to: bytes.count, by: length) {
             try reader.take(Array(bytes[start..<min(start + length, bytes.count)]))
-            entries += reader.drainEntries()
+            entries += reader.takeEntries()
         }
         let rest = try reader.finish()
         #expect(entries + rest.entries == (try Manifest(text).entries))
@@ -120,7 +120,7 @@ import Testing
         let portion = Array((0..<1_000).map { "http://h/\($0)\n" }.joined().utf8)
         for _ in 0..<20 {
             try reader.take(portion)
-            let entries = reader.drainEntries()
+            let entries = reader.takeEntries()
             taken += entries.count
             most = max(most, entries.count)
         }

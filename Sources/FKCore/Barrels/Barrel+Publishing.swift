@@ -186,7 +186,7 @@ extension Barrel {
 }
 
 extension Barrel {
-    /// Notes that the files of the barrel were used just now, for `Downloader.trim(to:by:)`. `withFiles` does it, too.
+    /// Records that the files of the barrel were used just now, for `Downloader.trim(to:by:)`. `withFiles` does it, too.
     ///
     /// - Throws: `.notFound` if the barrel is gone or has no members, or the error of an info file that cannot be written.
     public func markUsed() async throws(DownloadError) {

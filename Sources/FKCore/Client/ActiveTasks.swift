@@ -11,7 +11,7 @@ struct ActiveTasks {
     /// The places of the last changes to running tasks.
     private var orders: [TaskID: ChangeOrder] = [:]
 
-    /// Takes a change of state.
+    /// Absorbs a change of state.
     ///
     /// - Returns: false if the last change said already that the task runs: its owner repeats it for each new follower.
     mutating func absorb(_ info: DownloadInfo) -> Bool {
@@ -28,7 +28,7 @@ struct ActiveTasks {
         attempts[info.id] = if case .began = info.phase { info.url } else { nil }
     }
 
-    /// Takes what the info files say now.
+    /// Records what the info files say now.
     mutating func record(_ infos: [DownloadInfo]) {
         for info in infos {
             if info.state == .action, !running.contains(info.id) { running.append(info.id) }

@@ -16,7 +16,7 @@ struct FollowedTasks: Equatable {
     /// This process is the engine from the start.
     mutating func begin() { isOver = true }
 
-    /// Notes the URLs of tasks that the other process will run.
+    /// Records the URLs of tasks that the other process will run.
     mutating func record(_ message: EngineMessage, in places: Places) {
         guard !isOver, let add = message.request as? AddTasks else { return }
         for task in add.tasks { urls[places.id(of: task)] = task.url }

@@ -21,7 +21,7 @@ struct OpenTasks {
         if !ids.isEmpty { isReported = false }
     }
 
-    /// Takes a change of state.
+    /// Absorbs a change of state.
     mutating func absorb(_ info: DownloadInfo) {
         if info.state.isSettled {
             ids.remove(info.id)

@@ -79,7 +79,7 @@ extension RunSession {
         return suspended
     }
 
-    /// Notes a member that has finished, for the index.
+    /// Records a member that has finished, for the index.
     func recordFinished(_ info: DownloadInfo) {
         for place in finished.indices
         where finished.count == 1 || info.barrels.contains(where: { $0.isExactly(finished[place].name) }) {

@@ -57,7 +57,7 @@ extension RunSession {
         }
     }
 
-    /// Takes the last changes, which arrive a moment after the wait for them has ended.
+    /// Handles the last changes, which arrive a moment after the wait for them has ended.
     private func hearEnds(_ access: SharedEngine) async {
         for _ in 0..<100 where !tracker.isSettled && !isStopped {
             drainBuffered()

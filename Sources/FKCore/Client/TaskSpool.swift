@@ -5,7 +5,7 @@ import Foundation
 /// Tasks that are to be handed in, in order. The first ones are in memory, and the others in a file without a name, because
 /// a million tasks take a gigabyte.
 ///
-/// It is filled once and then emptied by `take`. It is safe to use from any thread.
+/// It is filled once and then emptied by `drain`. It is safe to use from any thread.
 package final class TaskSpool: Sendable {
     private struct State {
         var first: [TaskDescription] = []
@@ -108,10 +108,10 @@ package final class TaskSpool: Sendable {
         }
     }
 
-    /// Takes all tasks, and keeps some in a new spool.
+    /// Drains all tasks, and keeps some in a new spool.
     ///
     /// - Parameter folder: the folder for the file of the new spool.
-    /// - Throws: the errors of `take` and `append`.
+    /// - Throws: the errors of `drain` and `append`.
     package func filtered(
         folder: String, where isIncluded: (TaskDescription) -> Bool
     ) throws(DownloadError) -> TaskSpool {
@@ -125,7 +125,7 @@ package final class TaskSpool: Sendable {
 
     /// The tasks that have not been taken. They stay.
     ///
-    /// - Throws: same as `take`.
+    /// - Throws: same as `drain`.
     package func all() throws(DownloadError) -> [TaskDescription] {
         do {
             return try state.withLock { state in

@@ -12,7 +12,7 @@ import Foundation
 /// runs. A request that is pending is replaced by what is left of it before the next one begins, because later ones
 /// may change the same tasks: a second time undoes none of them.
 extension Engine {
-    /// Takes the requests that other processes have posted since the last call.
+    /// Drains the requests that other processes have posted since the last call.
     func readMailbox() {
         problems.during { if try post.read() { Task { await handleMessages() } } }
     }
@@ -94,7 +94,9 @@ extension Engine {
         await afterLeftovers()
         if let posted {
             do {
-                if let reply = try post.mailbox.readReply(posted) ?? post.mailbox.drainUnwritten(posted) { return reply }
+                if let reply = try post.mailbox.readReply(posted) ?? post.mailbox.drainUnwritten(posted) {
+                    return reply
+                }
                 try post.mailbox.withdraw(posted)
             } catch {
                 return .failed(DownloadError(wrapping: error, code: .disk, message: "The answer cannot be read."))

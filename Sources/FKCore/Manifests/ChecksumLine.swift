@@ -98,7 +98,7 @@ struct ChecksumLine {
         return rest
     }
 
-    /// Takes hexadecimal digits.
+    /// Parses hexadecimal digits.
     private mutating func parse(_ digits: ArraySlice<UInt8>, _ heading: Heading?) throws(Fault) {
         let text = String(decoding: digits, as: UTF8.self)
         if case .unsupported(let name) = heading { return unsupported.append(name) }

@@ -1,7 +1,7 @@
 /// The parser of a form that is one document, such as Metalink. The document comes in portions, and the parser holds the
 /// bytes of one entry.
 protocol DocumentFormat: Sendable {
-    /// Takes the next portion.
+    /// Parses the next portion.
     mutating func parse(_ bytes: [UInt8]) throws(ManifestError)
     /// Removes and returns the complete entries.
     mutating func drainEntries() -> [Manifest.Entry]
@@ -19,7 +19,7 @@ protocol JSONListFormat: DocumentFormat {
     var collector: ManifestCollector { get set }
     /// Reads an element of the array.
     mutating func add(_ element: JSONList.Element) throws(ManifestError)
-    /// Takes what else the document has.
+    /// Records what else the document has.
     mutating func record(_ event: JSONList.Event) throws(ManifestError)
     /// Decides at the end of the document whether it was a list.
     mutating func end() throws(ManifestError)

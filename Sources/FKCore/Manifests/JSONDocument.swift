@@ -325,7 +325,7 @@ struct JSONFiles {
         }
     }
 
-    /// Takes the values of a member: a text or number, an array of them, or an object.
+    /// Reads the values of a member: a text or number, an array of them, or an object.
     private func read(
         _ value: JSONReader.Value, _ field: ListField, _ name: String, into row: inout ListRow
     ) throws(EntryFault) {

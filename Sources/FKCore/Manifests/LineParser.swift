@@ -1,6 +1,6 @@
 /// The parser of a form that consists of lines.
 protocol LineFormat: Sendable {
-    /// Takes the next line, without its end.
+    /// Parses the next line, without its end.
     ///
     /// - Parameter line: the number of the line, from 1.
     mutating func parse(_ bytes: ArraySlice<UInt8>, _ line: Int) throws(ManifestError)

@@ -105,10 +105,10 @@ struct ListRow {
     /// True if a value is needed for the template.
     func needs(_ column: String) -> Bool { rules.template?.names.contains { $0.isExactly(column) } ?? false }
 
-    /// Takes a value for the template.
+    /// Sets a value for the template.
     mutating func set(value: String, of column: String) { values[column] = value }
 
-    /// Takes a value.
+    /// Sets a value.
     ///
     /// - Parameter column: the name of the field in the list, for messages.
     mutating func set(_ field: ListField, _ text: String, of column: String = "") throws(EntryFault) {
@@ -155,10 +155,10 @@ struct ListRow {
         }
     }
 
-    /// Takes an address with its priority and country.
+    /// Adds an address with its priority and country.
     mutating func add(mirror: Manifest.Source) { mirrors.append(mirror) }
 
-    /// Takes a digest.
+    /// Adds a digest.
     mutating func add(_ digest: Checksum) throws(EntryFault) {
         guard digests.add(digest) else { throw EntryFault("it has two \(digest.algorithm.rawValue) digests") }
     }

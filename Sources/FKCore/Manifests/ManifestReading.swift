@@ -107,7 +107,7 @@ extension Manifest {
 
 /// Reads a list in portions.
 ///
-/// Lists are parsed as they arrive, and `drainEntries()` removes parsed entries, so memory stays bounded. What is left for
+/// Lists are parsed as they arrive, and `takeEntries()` removes parsed entries, so memory stays bounded. What is left for
 /// each file is about 40 bytes for its name, in forms that refuse two files of one name.
 public struct ManifestReader: Sendable {
     private let fileName: String?
@@ -156,25 +156,25 @@ public struct ManifestReader: Sendable {
 
     /// Removes and returns the complete entries. The last entry of a list of lines stays, because later lines may belong
     /// to it.
-    public mutating func drainEntries() -> [Manifest.Entry] { lines?.drainEntries() ?? document?.drainEntries() ?? [] }
+    public mutating func takeEntries() -> [Manifest.Entry] { lines?.drainEntries() ?? document?.drainEntries() ?? [] }
 
     /// The number of bytes in memory that were not parsed.
     var heldBytes: Int { kept.count + (document?.heldBytes ?? 0) }
 
     /// Ends the list.
     ///
-    /// - Returns: the list without the entries that `drainEntries()` has returned.
+    /// - Returns: the list without the entries that `takeEntries()` has returned.
     /// - Throws: `ManifestError`, as `init(parsing:)`.
     public mutating func finish() throws(ManifestError) -> Manifest {
         var manifest = try end()
         while true {
-            let entries = drainEntries()
+            let entries = takeEntries()
             if entries.isEmpty { return manifest }
             manifest.entries += entries
         }
     }
 
-    /// Ends the list. `drainEntries()` returns the entries that are not in the result, in portions: a list whose entries are known at its
+    /// Ends the list. `takeEntries()` returns the entries that are not in the result, in portions: a list whose entries are known at its
     /// end alone then needs little memory.
     ///
     /// - Throws: as `finish()`.
@@ -185,7 +185,7 @@ public struct ManifestReader: Sendable {
         try checkSize()
         let manifest = if lines != nil { try lines!.finish() } else { try document!.finish() }
         // The result has them.
-        if !manifest.entries.isEmpty { _ = drainEntries() }
+        if !manifest.entries.isEmpty { _ = takeEntries() }
         return manifest
     }
 

@@ -105,7 +105,7 @@ package struct ServerListReader: Sendable {
     package mutating func parse(_ bytes: [UInt8]) throws(ManifestError) { try reader.take(bytes) }
 
     /// Removes and returns the complete files.
-    package mutating func drainFiles() -> [Manifest.FileFacts] { facts(reader.drainEntries(), reader.form ?? .urls) }
+    package mutating func drainFiles() -> [Manifest.FileFacts] { facts(reader.takeEntries(), reader.form ?? .urls) }
 
     /// Ends the list.
     ///

@@ -146,7 +146,7 @@ struct TextListParser: LineFormat {
             + "below it, and a blank of the URL as %20"
     }
 
-    /// Takes a size or a digest. Returns false for another text.
+    /// Parses a size or a digest. Returns false for another text.
     private mutating func parseFact(_ text: String, to entry: inout Manifest.Entry) throws(EntryFault) -> Bool {
         if entry.size == nil, !text.isEmpty, text.utf8.count < 19, text.utf8.allSatisfy(\.isASCIIDigit) {
             entry.size = Int64(text)
@@ -167,7 +167,7 @@ struct TextListParser: LineFormat {
         }
     }
 
-    /// Takes a URL, and the digest in its fragment.
+    /// Parses a URL, and the digest in its fragment.
     private mutating func parse(url text: String, to entry: inout Manifest.Entry) throws(EntryFault) {
         var url = text
         if let mark = url.utf8.firstIndex(of: UInt8(ascii: "#")) {

@@ -14,7 +14,7 @@ struct UTF16Text: Sendable {
         return text.decode(bytes) + text.finish()
     }
 
-    /// Takes the next portion, and returns what is known of its text.
+    /// Decodes the next portion, and returns what is known of its text.
     mutating func decode(_ bytes: [UInt8]) -> [UInt8] {
         switch kind {
         case .plain: return bytes

@@ -263,7 +263,7 @@
             return 0
         }
 
-        /// Notes that a libcurl before 7.80 has sent the request.
+        /// Records that a libcurl before 7.80 has sent the request.
         private func recordSent() {
             guard !isConnected else { return }
             localPort = easy.long(CURLINFO_LOCAL_PORT)

@@ -273,7 +273,7 @@ struct SyncPlan {
         record(file)
     }
 
-    /// Notes the version of the listing.
+    /// Records the version of the listing.
     mutating func record(_ file: SourceComparison.File) {
         guard let text = file.task?.attributes[SourceVersion.attribute] else { return }
         versions.append((file.id, text))

@@ -149,13 +149,13 @@ struct ListInput: Sendable {
                 var reader = ManifestReader(form, fileName: fileName, reading)
                 try portions(of: path) { bytes in
                     try reader.take(bytes)
-                    let entries = reader.drainEntries()
+                    let entries = reader.takeEntries()
                     if !entries.isEmpty { try take(entries, reader.form) }
                 }
                 manifest = try reader.end()
                 if !manifest.entries.isEmpty { try take(manifest.entries, manifest.form) }
                 while true {
-                    let entries = reader.drainEntries()
+                    let entries = reader.takeEntries()
                     if entries.isEmpty { break }
                     try take(entries, manifest.form)
                 }

@@ -275,7 +275,7 @@ struct ListedTasks {
         try spool.append(made)
     }
 
-    /// Notes the name that the URL of a file gives. Two files must not have one name, unless they are one file.
+    /// Records the name that the URL of a file gives. Two files must not have one name, unless they are one file.
     private mutating func recordName(of task: TaskDescription, at line: Int) {
         var url = task.url
         let name = url.withUTF8 { bytes in

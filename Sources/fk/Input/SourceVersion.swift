@@ -30,7 +30,7 @@ struct SourceVersion: Sendable, Hashable {
         self.text = text
     }
 
-    /// Notes what a source says of a file. A task has the attribute also where the source says no version: it shows that the task is
+    /// Records what a source says of a file. A task has the attribute also where the source says no version: it shows that the task is
     /// of a source.
     static func store(_ facts: Manifest.FileFacts, in attributes: inout [String: String]) {
         attributes[Self.attribute] = Self(of: facts)?.text ?? unknown

@@ -7,7 +7,9 @@ import Testing
 struct ScriptedTransportTests {
     private let clock = ManualClock()
 
-    private func transport(_ answer: @escaping @Sendable (TransportRequest) -> ScriptedTransport.Answer) -> ScriptedTransport {
+    private func transport(_ answer: @escaping @Sendable (TransportRequest) -> ScriptedTransport.Answer)
+        -> ScriptedTransport
+    {
         ScriptedTransport(clock: clock) { request, _ in answer(request) }
     }
 

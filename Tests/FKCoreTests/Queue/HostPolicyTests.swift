@@ -120,7 +120,8 @@ struct HostPolicyTests {
         let slow = HostAsker(group: 1, connections: 2, requestRate: RequestRate(20, per: .minute))
         let other = HostAsker(group: 2, requestRate: RequestRate(20, per: .minute))
         #expect(budget.acquireTurn("http://a", for: slow, now: 0) == nil)
-        #expect(budget.acquireTurn("http://a", now: 0) == nil && budget.acquireTurn("http://b", for: slow, now: 0) == nil)
+        #expect(
+            budget.acquireTurn("http://a", now: 0) == nil && budget.acquireTurn("http://b", for: slow, now: 0) == nil)
         let turn = HostBudget.Turn(until: 3_050_000_000, policy: "--rate 20/m")
         // The scheme makes no difference, the port does.
         #expect(budget.obstacle("https://a", for: other, now: 1) == .paced(turn))

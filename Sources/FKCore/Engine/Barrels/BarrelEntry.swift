@@ -38,7 +38,7 @@ package struct BarrelEntry {
     /// True if members were not appended completely, so that the tasks' records say more than the file.
     var isTorn: Bool { list.isTorn }
 
-    /// Takes the members and the settings of the barrel's newer file. The sum must be counted again.
+    /// Reads the members and the settings of the barrel's newer file. The sum must be counted again.
     ///
     /// - Throws: same as `BarrelFile.read`.
     package mutating func readAgain(in workPath: WorkPath) throws {

@@ -33,7 +33,7 @@ package final class Problems {
         }
     }
 
-    /// A URL without a task is a problem once, also after `take`: a view may ask about it at each drawing.
+    /// A URL without a task is a problem once, also after `drain`: a view may ask about it at each drawing.
     package func recordUnknown(_ url: String) {
         guard unknown.count < Self.limit, unknown.insert(url).inserted else { return }
         append(.unknown(url))

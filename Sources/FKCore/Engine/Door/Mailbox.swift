@@ -111,7 +111,7 @@ package final class Mailbox: Sendable {
         try bytes.withUnsafeBytes { try FileIO.replace(path, aside: "\(folder)/.tmp-\(id.name)", $0) }
     }
 
-    /// Takes the engine's answer; nil while there is none.
+    /// Removes and returns the engine's answer; nil while there is none.
     ///
     /// - Throws: `.corruptInfo` for an unreadable answer, which is removed as well.
     package func readReply(_ id: MessageID) throws -> EngineReply? {

@@ -30,7 +30,7 @@ struct Pace {
         seen = received
     }
 
-    /// Takes a sample.
+    /// Records a sample.
     ///
     /// - Parameter now: nanoseconds of a monotonic clock.
     mutating func sample(_ received: Int64, at now: Int64) { meter.add(time: now, bytes: received) }

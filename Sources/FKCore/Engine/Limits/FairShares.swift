@@ -1,5 +1,5 @@
 /// Divides a rate among the tasks that want it: a round robin in which each task that waits gets the same number of bytes in
-/// turn, whatever the size of its pieces and the number of its connections. Who asks more often gets no more.
+/// turn, whatever the size of its pieces and the number of its connections. A task that asks more often gets no more.
 ///
 /// ```text
 /// offer -> bytes            nobody waits and the bucket has them, or the task's credit has them

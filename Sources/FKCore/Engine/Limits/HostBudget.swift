@@ -238,7 +238,7 @@ struct HostBudget: Sendable {
     /// True if we limit no requests. Most runs have no limits.
     func isFree(_ asker: HostAsker) -> Bool { policies.isEmpty && asker.requestRate == nil }
 
-    /// Notes what an answer says about the requests that its server still allows.
+    /// Records what an answer says about the requests that its server still allows.
     ///
     /// - Parameters:
     ///   - inFlight: the requests to the host that were sent and not answered.

@@ -24,7 +24,7 @@ package final class LimiterSet: Sendable {
 
     private var all: [RateLimiter] { limiters.withLock { $0 } + (base?.all ?? []) }
 
-    /// Takes up to `n` bytes; see `RateLimiter.take(_:from:by:now:)`.
+    /// Spends up to `n` bytes; see `RateLimiter.spend(_:from:by:now:)`.
     package func spend(_ n: Int, now: Int64) -> FairShares.Offer {
         RateLimiter.spend(n, from: base == nil ? limiters.withLock { $0 } : all, by: task, now: now)
     }

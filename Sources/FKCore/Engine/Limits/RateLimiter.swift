@@ -50,7 +50,7 @@ package final class RateLimiter: Sendable {
         }
     }
 
-    /// Takes up to `n` bytes from every limiter, as many as all of them offer, or none.
+    /// Spends up to `n` bytes of every limiter, as many as all of them offer, or none.
     ///
     /// - Returns: the bytes that may pass, or the number of seconds after which to ask again.
     package static func spend(_ n: Int, from limiters: [RateLimiter], by task: UInt64, now: Int64) -> FairShares.Offer {

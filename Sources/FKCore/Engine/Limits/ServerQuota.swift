@@ -51,7 +51,7 @@ struct ServerQuota: Sendable {
     /// The used requests from which the share of this process is known.
     private static let sample = 8.0
 
-    /// Notes an answer.
+    /// Records an answer.
     ///
     /// - Parameters:
     ///   - inFlight: the requests of this process that were sent and not answered.

@@ -21,7 +21,7 @@ package struct TokenBucket: Sendable {
     /// The number of bytes that may pass at once after a pause: a tenth of a second's worth, at least 64 KiB.
     package var burst: Int64 { max(64 << 10, (rate ?? 0) / 10) }
 
-    /// Takes `n` bytes.
+    /// Spends `n` bytes.
     ///
     /// - Returns: nil if they may pass, else the number of seconds, above 0, after which to try again.
     package mutating func spend(_ n: Int, now: Int64) -> Double? {
@@ -33,7 +33,7 @@ package struct TokenBucket: Sendable {
         return nil
     }
 
-    /// Takes bytes without a look at the limit.
+    /// Spends bytes without a look at the limit.
     package mutating func spend(_ n: Double) { tokens -= n }
 
     /// Returns bytes that were taken and did not pass.

@@ -16,7 +16,7 @@ struct ProgramCall: Sendable {
     var input: [UInt8]
     /// The time after which it is killed.
     var timeLimit: Duration
-    /// Takes the standard output as it arrives, on the thread of the programs, and returns false to end the program. nil, the default,
+    /// Receives the standard output as it arrives, on the thread of the programs, and returns false to end the program. nil, the default,
     /// collects it for the result, at most `ProgramAnswer.maxBytes`.
     var sink: (@Sendable ([UInt8]) -> Bool)?
 }

@@ -31,7 +31,7 @@ final class ProgramProcess {
     private(set) var deadline: Int64?
     private var exit: ProgramResult.End?
     private var isReaped = false
-    /// Takes the result; nil once it has it.
+    /// Receives the result; nil once it has it.
     private var report: ((ProgramResult) -> Void)?
 
     /// Takes a started program over.
@@ -85,7 +85,7 @@ final class ProgramProcess {
         finishIfComplete(now)
     }
 
-    /// Takes a part of the output; false if it is too long.
+    /// Appends a part of the output; false if it is too long.
     private func append(_ bytes: [UInt8]) -> Bool {
         if let sink { return bytes.isEmpty || sink(bytes) }
         written += bytes

@@ -14,7 +14,7 @@ package struct ProgramRun: Sendable {
     package var timeLimit: Duration = .seconds(10)
     /// Variables beside `PATH`, `HOME`, `LANG` and `TMPDIR`, or in their place. The default is none.
     package var variables: [(name: String, value: String)] = []
-    /// Takes the standard output as it arrives, on the thread of the programs, and returns false to end the program. nil, the default,
+    /// Receives the standard output as it arrives, on the thread of the programs, and returns false to end the program. nil, the default,
     /// returns it, at most 1 MiB.
     package var sink: (@Sendable ([UInt8]) -> Bool)?
 

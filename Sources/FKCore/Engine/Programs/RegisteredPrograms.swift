@@ -9,7 +9,7 @@ package final class RegisteredPrograms {
     private var list: ProgramList
     /// The registered programs, and what takes them out of their chains.
     private var registered: [(program: MiddlewareProgram, remove: () -> Void)] = []
-    /// Takes the ends of programs of the download stage, on any thread.
+    /// Receives the ends of programs of the download stage, on any thread.
     private var onEnd: @Sendable (String, TaskContext, DownloadState, DownloadError?) -> Void = { _, _, _, _ in }
 
     /// Reads the programs.
@@ -93,7 +93,7 @@ package final class RegisteredPrograms {
         await withCheckedContinuation { continuation in executor.run { continuation.resume() } }
     }
 
-    /// Takes the programs out of the chains, which may be those of another engine next.
+    /// Removes the programs from the chains, which may be those of another engine next.
     func close() { unregister { _ in true } }
 
     private func register(_ program: MiddlewareProgram) {

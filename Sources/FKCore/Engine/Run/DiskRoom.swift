@@ -52,7 +52,8 @@ struct SmallFileRoom {
     ///
     /// - Parameter look: returns the space that may be used now.
     /// - Returns: false if the space may be too small. The engine is then asked before the bytes are written.
-    mutating func reserve(_ bytes: Int64, on device: dev_t, keeping kept: Int64, now: Int64, look: () -> Int64) -> Bool {
+    mutating func reserve(_ bytes: Int64, on device: dev_t, keeping kept: Int64, now: Int64, look: () -> Int64) -> Bool
+    {
         let key = Key(device: device, kept: kept)
         var (spare, until) = known[key] ?? (0, now)
         if now >= until || spare < bytes { (spare, until) = (look(), now + Self.patience) }

@@ -266,7 +266,7 @@ final class Publication {
         part.file.mark(identity, as: entry.id, book.owner)
     }
 
-    /// Takes the name of a file that this task made before a power cut, and whose record was lost. That file is set aside until
+    /// Reclaims the name of a file that this task made before a power cut, and whose record was lost. That file is set aside until
     /// the task is complete.
     ///
     /// - Returns: false if the file with that name is not such a file.

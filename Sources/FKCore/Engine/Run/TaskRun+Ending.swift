@@ -257,7 +257,7 @@ extension TaskRun {
     /// The received bytes are wrong. The next attempt begins without a byte.
     func startAnew() {
         attempt.dropAll(entry.received)
-        // Who counts bytes gets them before they are gone.
+        // Listeners that count bytes get them before they are gone.
         reporter.tellReceived(entry)
         dropBytes()
     }

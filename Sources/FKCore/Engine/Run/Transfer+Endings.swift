@@ -127,7 +127,7 @@ extension Transfer {
         }
     }
 
-    /// Takes the stored bytes for the file after a server has refused to prove their end.
+    /// Accepts the stored bytes as the file after a server has refused to prove their end.
     ///
     /// - Returns: false if the request was another one, or may succeed later.
     func keepsUnprovenEnd(_ lane: Lane, _ error: DownloadError) -> Bool {

@@ -16,9 +16,11 @@ extension Transfer {
         }
         let known = ResumeRules.Known(
             version(for: lane), askedAt: lane.mirror ?? url, maxSize: entry.record.task.optionsBox?.value.maxSize,
-            size: entry.record.task.optionsBox?.value.size, policy: mirrorPolicy, binding: binding(of: lane.mirror ?? url),
+            size: entry.record.task.optionsBox?.value.size, policy: mirrorPolicy,
+            binding: binding(of: lane.mirror ?? url),
             isRepair: entry.record.isRepair, name: entry.record.task.fileName ?? run.urlName,
-            expectedType: entry.record.task.optionsBox?.value.expectedType, entityTag: entityTag(of: lane.mirror ?? url))
+            expectedType: entry.record.task.optionsBox?.value.expectedType, entityTag: entityTag(of: lane.mirror ?? url)
+        )
         lane.reopens = pieces.reopens
         var ask =
             lane.nextAsk

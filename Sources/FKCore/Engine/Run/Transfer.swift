@@ -271,7 +271,7 @@ final class Transfer {
         try begin()
     }
 
-    /// Notes what was deleted.
+    /// Records what was deleted.
     ///
     /// - Throws: `.noSpace` if the file does not fit now.
     func recordTrimmed(_ result: Result<TrimmedFiles, DownloadError>, for total: Int64) throws(DownloadError) {

@@ -225,7 +225,7 @@ final class Schedule {
     /// A waiting request is not needed any more.
     func dropHeld(_ id: TaskID, lane: Int) { heldRequests.removeAll { $0.id == id && $0.lane == lane } }
 
-    /// Notes what an answer says about the requests that its server still allows.
+    /// Records what an answer says about the requests that its server still allows.
     func record(_ fields: RateLimitFields, of host: String, for entry: TaskEntry) {
         guard !fields.limits.isEmpty || hosts.quotas[host] != nil else { return }
         let inFlight = running.values.reduce(0) { $0 + ($1.run?.unanswered(of: host) ?? 0) }

@@ -122,7 +122,7 @@ final class DiskBudget {
         }
     }
 
-    /// Takes the result of making room.
+    /// Receives the result of making room.
     ///
     /// - Throws: `.noSpace` if the file still does not fit into the budget; the error of the work.
     func trimmed(

@@ -250,7 +250,7 @@ package struct DiskTrim {
 }
 
 extension PublishedSets {
-    /// Notes that the set of a barrel was used. A barrel without one has no note.
+    /// Records that the set of a barrel was used. A barrel without one has no note.
     ///
     /// - Parameter time: in nanoseconds since 1970; nil, the default, for now.
     package static func markUsed(_ barrel: String, in workPath: WorkPath, at time: Int64? = nil) {

@@ -79,7 +79,9 @@ package struct SetMembers {
         let placed = files.indices.filter { Places.remainder(of: files[$0].path, in: workPath.filesFolder) == nil }
         guard var base = directory ?? placed.first.map({ files[$0].path.folderPart }) else { return }
         for index in placed {
-            while Places.remainder(of: files[index].path, in: base) == nil, base.utf8.count > 1 { base = base.folderPart }
+            while Places.remainder(of: files[index].path, in: base) == nil, base.utf8.count > 1 {
+                base = base.folderPart
+            }
         }
         for index in placed {
             guard base.utf8.count > 1 else {

@@ -30,8 +30,7 @@ extension TaskRecord {
     /// Gives the part's name back to the finished file. If a middleware has moved it to another file system, it is copied.
     ///
     /// - Returns: false if the file is not the task's own, and stays.
-    func reclaim(_ path: String, as part: String, in folder: Folder, _ owner: FileOwner) throws(DownloadError) -> Bool
-    {
+    func reclaim(_ path: String, as part: String, in folder: Folder, _ owner: FileOwner) throws(DownloadError) -> Bool {
         guard claim(path, owner).act(.unpublish) == .move else { return false }
         folder.removePart(part, partKey(owner))
         if folder.contains(part) { return false }

@@ -19,7 +19,7 @@ extension TaskBook {
         if let entry = tasks[id] { retire(entry) }
     }
 
-    /// Removes a task from the memory with the next addition. Who has added a list again asks about its finished tasks next, and
+    /// Removes a task from the memory with the next addition. A caller that adds a list again asks about its finished tasks next, and
     /// would read each of them twice.
     func unloadLater(_ id: TaskID) {
         if !resting.recordFound(id, atMost: Self.tasksInMemory) { unload(id) }
@@ -122,7 +122,7 @@ struct RestingTasks {
         return kind == .admitted
     }
 
-    /// Notes a task that an addition has found. Returns false if there are too many.
+    /// Records a task that an addition has found. Returns false if there are too many.
     mutating func recordFound(_ id: TaskID, atMost limit: Int) -> Bool {
         guard found.count < limit else { return false }
         found.append(id)

@@ -115,7 +115,8 @@ extension TransportRequest {
         let marked = task.optionsBox?.value.secretHeaders ?? []
         try self.init(
             prepared.form, secretHeaders: prepared.secretHeaders.union(marked.map { $0.lowercased() }),
-            isStranger: isStranger, signer: task.optionsBox?.value.awsSignature, of: task.secretOrigin, options, at: date,
+            isStranger: isStranger, signer: task.optionsBox?.value.awsSignature, of: task.secretOrigin, options,
+            at: date,
             prefersHTTP1: prefersHTTP1)
     }
 }

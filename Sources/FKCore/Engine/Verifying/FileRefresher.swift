@@ -153,7 +153,7 @@ package struct FileRefresher: Sendable {
     package func close() { transport.shutdown() }
 }
 
-/// Takes the head of a response, and none of its body. Its state is guarded by the locks.
+/// Receives the head of a response, and none of its body. Its state is guarded by the locks.
 private final class HeadProbe: TransportHandler {
     private let head = Locked<ResponseHead?>(nil)
     private let operation = Locked<(any TransportOperation)?>(nil)

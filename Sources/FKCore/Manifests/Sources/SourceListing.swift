@@ -113,7 +113,7 @@ struct SourceFilter {
         title = client.place.title
     }
 
-    /// Takes the next page, or the next portion of a list.
+    /// Filters the next page, or the next portion of a list.
     ///
     /// - Throws: `.protocolViolation` for a list without an end.
     mutating func filter(_ page: SourcePage) throws(DownloadError) -> SourcePage {

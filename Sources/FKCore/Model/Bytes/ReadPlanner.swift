@@ -127,7 +127,9 @@ package enum ReadPlanner {
     ) -> SegmentPlanner.Step {
         func remaining(_ index: Int) -> Int64 { min(ends[index] ?? 0, horizon) - max(ranges[index].position, start) }
         guard ranges.count < SegmentPlanner.maxRanges || ranges.contains(where: SegmentPlanner.isEmpty),
-            let largest = ends.keys.filter({ !reserved.contains($0) }).max(by: { (remaining($0), $1) < (remaining($1), $0) })
+            let largest = ends.keys.filter({ !reserved.contains($0) }).max(by: {
+                (remaining($0), $1) < (remaining($1), $0)
+            })
         else { return .none }
         let position = ranges[largest].position
         let at = aligned(position + remaining(largest) / 2)

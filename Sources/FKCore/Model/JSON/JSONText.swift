@@ -51,7 +51,7 @@ package struct JSONText: ~Copyable {
         try body(UnsafeRawBufferPointer(start: memory + leading, count: count))
     }
 
-    /// Notes the present length.
+    /// Records the present length.
     mutating func setMark() { mark = count }
 
     /// Begins an object as the next value.

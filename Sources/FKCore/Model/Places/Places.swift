@@ -81,7 +81,8 @@ package struct Places: Sendable, Hashable {
     package func resolved(_ text: String) throws(DownloadError) -> String? {
         if text.utf8.first == UInt8(ascii: "/") {
             // An earlier version wrote it, or it was stored before its folder became a base.
-            guard let base = formerBase(of: text), base.hasMoved, let rest = Self.remainder(of: text, in: base.first) else {
+            guard let base = formerBase(of: text), base.hasMoved, let rest = Self.remainder(of: text, in: base.first)
+            else {
                 return nil
             }
             return Self.path(base.root, rest)
@@ -109,7 +110,9 @@ package struct Places: Sendable, Hashable {
     }
 
     /// The base that a former path belonged to: the nearest one.
-    private func formerBase(of path: String) -> Base? { formerly.first { Self.remainder(of: path, in: $0.first) != nil } }
+    private func formerBase(of path: String) -> Base? {
+        formerly.first { Self.remainder(of: path, in: $0.first) != nil }
+    }
 
     /// True for a place outside of all bases where one has been.
     private func isLeft(_ place: String) -> Bool { formerBase(of: place)?.hasMoved ?? false }

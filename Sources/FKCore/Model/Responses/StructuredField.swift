@@ -74,7 +74,8 @@ package struct StructuredField {
 
     private mutating func key() throws(Malformed) -> String {
         guard let first = rest.first, Self.isLower(first) || first == UInt8(ascii: "*") else { throw Malformed() }
-        return String(decoding: consume { Self.isLower($0) || $0.isASCIIDigit || "_-.*".utf8.contains($0) }, as: UTF8.self)
+        return String(
+            decoding: consume { Self.isLower($0) || $0.isASCIIDigit || "_-.*".utf8.contains($0) }, as: UTF8.self)
     }
 
     private mutating func valued() throws(Malformed) -> Item {

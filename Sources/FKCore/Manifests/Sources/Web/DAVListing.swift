@@ -95,7 +95,8 @@ enum DAVListing {
     }
 
     private static func add(
-        _ resource: Resource, _ folder: WebEntry, _ scope: SourceScope, _ base: LinkTarget.Base, _ result: inout FolderPage
+        _ resource: Resource, _ folder: WebEntry, _ scope: SourceScope, _ base: LinkTarget.Base,
+        _ result: inout FolderPage
     ) {
         guard let target = LinkTarget(Array(resource.href.utf8), base: base) else {
             result.faults.append(SourceFault(resource.href, "its address is no URL", isIncomplete: false))

@@ -126,7 +126,9 @@ enum HTMLListing {
         func isBlank(_ byte: UInt8) -> Bool { byte <= 0x20 }
         text = text.drop(while: isBlank)
         while let last = text.last, isBlank(last) { text.removeLast() }
-        let name = Array((name.split(separator: "/").last ?? "").utf8)
+        let path = Array(name.utf8)
+        let end = path.last == UInt8(ascii: "/") ? path.count - 1 : path.count
+        let name = path[(path[..<end].lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? 0)..<end]
         guard !text.isEmpty, !name.isEmpty else { return false }
         if text.last == UInt8(ascii: "/") { text.removeLast() }
         if text.elementsEqual(name) { return true }

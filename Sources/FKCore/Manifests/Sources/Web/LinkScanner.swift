@@ -75,22 +75,33 @@ struct LinkScanner {
                 } else if next.isASCIILetter || next == UInt8(ascii: "/") {
                     readTag()
                 } else {
+                    index += 1
                     consume(byte)
                 }
             } else if byte == UInt8(ascii: "&") {
-                for byte in Self.reference(bytes, &index) { consume(byte, moves: false) }
+                for byte in Self.reference(bytes, &index) { consume(byte) }
             } else {
-                consume(byte)
+                consumeRun()
             }
         }
+    }
+
+    /// Reads the text up to the next markup or character reference. That of a link is copied at once.
+    private mutating func consumeRun() {
+        let start = index
+        while index < bytes.count, bytes[index] != UInt8(ascii: "<"), bytes[index] != UInt8(ascii: "&") { index += 1 }
+        guard isInLink, !isInTitle, let last = links.indices.last else {
+            for byte in bytes[start..<index] { consume(byte) }
+            return
+        }
+        links[last].text += bytes[start..<index].prefix(Self.maxText - min(Self.maxText, links[last].text.count))
     }
 
     private func byteAt(_ index: Int) -> UInt8? { index < bytes.count ? bytes[index] : nil }
 
     // MARK: Text
 
-    private mutating func consume(_ byte: UInt8, moves: Bool = true) {
-        if moves { index += 1 }
+    private mutating func consume(_ byte: UInt8) {
         if isInTitle {
             if title.count < Self.maxText { title.append(byte) }
             return
