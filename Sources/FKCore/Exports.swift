@@ -1,5 +1,5 @@
-// A program that imports FKCore alone can name the types of its interface. What only the writer of a transport or of a middleware program needs is
-// in the products FKTransport and FKPrograms, and lists are FKManifests.
+// A program that imports FKCore alone can name the types of its interface. What only the writer of a transport or of a middleware program
+// needs is in the products FKTransport and FKPrograms, and lists are FKManifests.
 @_exported import FKModel
 
 @_exported import enum FKEngine.BarrelState

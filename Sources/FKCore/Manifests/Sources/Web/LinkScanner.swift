@@ -89,6 +89,8 @@ struct LinkScanner {
     /// Reads the text up to the next markup or character reference. That of a link is copied at once.
     private mutating func consumeRun() {
         let start = index
+        // The first byte is text, whatever it is: a page may end with `<`.
+        index += 1
         while index < bytes.count, bytes[index] != UInt8(ascii: "<"), bytes[index] != UInt8(ascii: "&") { index += 1 }
         guard isInLink, !isInTitle, let last = links.indices.last else {
             for byte in bytes[start..<index] { consume(byte) }
