@@ -177,9 +177,11 @@ package final class TaskEntry {
     }
 
     /// The received bytes are gone. Readers that have read some of them cannot continue.
-    func tellReaders() {
+    ///
+    /// - Parameter error: why they are gone; nil, the default, for the task's last error.
+    func tellReaders(because error: DownloadError? = nil) {
         feed?.dropped(
-            because: record.error
+            because: error ?? record.error
                 ?? DownloadError(.incompleteBody, "The received bytes were dropped, and are fetched again."))
     }
 
@@ -191,9 +193,11 @@ package final class TaskEntry {
     }
 
     /// Forgets all received bytes.
-    package func dropBytes() {
+    ///
+    /// - Parameter error: why, for readers of the bytes; nil, the default, for the task's last error.
+    package func dropBytes(because error: DownloadError? = nil) {
         for index in record.ranges.indices { run?.counters?.store(index, 0) }
-        if !record.ranges.isEmpty { tellReaders() }
+        if !record.ranges.isEmpty { tellReaders(because: error) }
         remakeRanges { $0.dropBytes() }
     }
 

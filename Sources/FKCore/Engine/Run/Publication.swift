@@ -383,9 +383,9 @@ final class Publication {
     private func reject(_ failure: DownloadError) -> DownloadError {
         let place = setAsideRejected()
         entry.removeLeftBehind()
-        run.startAnew()
         var failure = failure
         failure.underlying = failure.underlying ?? place
+        run.startAnew(because: failure)
         return failure
     }
 

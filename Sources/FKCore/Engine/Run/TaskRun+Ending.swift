@@ -249,23 +249,23 @@ extension TaskRun {
     }
 
     /// Forgets all received bytes.
-    func dropBytes() {
-        entry.dropBytes()
+    func dropBytes(because error: DownloadError? = nil) {
+        entry.dropBytes(because: error)
         reporter.account(entry)
     }
 
-    /// The received bytes are wrong. The next attempt begins without a byte.
-    func startAnew() {
+    /// The received bytes are wrong. The next attempt begins without a byte. Readers of the bytes get the error.
+    func startAnew(because error: DownloadError) {
         attempt.dropAll(entry.received)
         // Listeners that count bytes get them before they are gone.
         reporter.tellReceived(entry)
-        dropBytes()
+        dropBytes(because: error)
     }
 
     /// The bytes of a repair do not belong to the finished file. None of them stays.
     func refuseRepair(_ part: OpenPart) -> DownloadError {
         part.file.remove()
-        startAnew()
+        startAnew(because: .otherVersion)
         return .otherVersion
     }
 }

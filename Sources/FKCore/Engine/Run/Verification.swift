@@ -57,8 +57,9 @@ struct Verification {
     private func settle(_ length: Int64) throws(DownloadError) {
         guard let expected = entry.record.expected else { return }
         if let size = entry.record.task.optionsBox?.value.size, expected != size {
-            run.startAnew()
-            throw ResumeRules.wrongSize(expected, size)
+            let failure = ResumeRules.wrongSize(expected, size)
+            run.startAnew(because: failure)
+            throw failure
         }
         if length > expected { try part.file.truncate(to: expected) }
         guard length >= expected else {
@@ -139,13 +140,14 @@ struct Verification {
         let aside = try? entry.setAside(file.name, in: file.folder, file.identity, run.book) {
             FileNameRules.rejectedName(for: name, id: entry.id, number: $0)
         }
-        run.startAnew()
         let place = aside.map { " The bytes were set aside as \($0)." } ?? ""
         // Bytes of an earlier attempt or another mirror may be wrong, so a resumed file is fetched again. The digest of a
         // server comes with the bytes: they were damaged on the way, and are fetched again once.
-        return DownloadError(
+        let failure = DownloadError(
             .checksumMismatch, "The file is not the one expected: \(fault).\(place)",
             isRetryable: part.isResumed || isServers && run.attempt.previousError?.code != .checksumMismatch)
+        run.startAnew(because: failure)
+        return failure
     }
 
     /// Compares the repaired file with what is known of the finished one: its pieces, otherwise its digest. The task's own digests
