@@ -115,8 +115,7 @@ package actor RPCService {
             readings += 1
             let running = (try? await downloader.messager.running()) ?? []
             readings -= 1
-            readAll()
-            for info in running where table.rows[info.id]?.state.isQueued == true { announce(table.absorb(info)) }
+            readAll(Dictionary(running.map { ($0.id, $0) }) { first, _ in first })
         }
         return readings == 0 ? drainReports() : []
     }
@@ -139,7 +138,8 @@ package actor RPCService {
         return news
     }
 
-    private func readAll() {
+    /// - Parameter running: what runs, whatever the records say.
+    private func readAll(_ running: [TaskID: DownloadInfo]) {
         // A list that cannot be read is tried again with the next call: it does not mean that all tasks are gone.
         guard let records = try? reader.records() else {
             reports.miss()
@@ -149,7 +149,7 @@ package actor RPCService {
         for id in table.rows.keys where !present.contains(id) { announce(table.remove(id)) }
         let isFirst = table.count == 0
         for record in records {
-            let change = table.insert(record)
+            let change = table.insert(record, as: record.state.isQueued ? running[record.id] : nil)
             if !isFirst { announce(change) }
         }
     }

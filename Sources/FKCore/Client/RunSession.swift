@@ -279,7 +279,8 @@ package actor RunSession {
         let running = await access.snapshot { $0.runningInfos() }.filter {
             tracker.counts($0.id) && !tracker.hasSettled($0.id)
         }
-        for info in running { _ = tracker.update(info) }
+        // It may be ahead of the change that begins it.
+        for info in running { changed(info) }
         let retrying = await access.snapshot { $0.retryingInfos(20) }.filter { tracker.counts($0.id) }
         await reportWaiting(access)
         onEvent(.progress(running: running + retrying, tracker))

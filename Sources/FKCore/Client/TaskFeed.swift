@@ -23,7 +23,7 @@ public struct TaskFeed: AsyncSequence, Sendable {
         /// Every task, in the order of submission. It comes first, and again where changes may have been missed, for example after
         /// another process has taken over.
         case all([DownloadInfo])
-        /// Tasks with a new state, in the order of the changes. `.unknown` is a task that was forgotten.
+        /// Tasks with a new state, in the order of the changes. `.unknown` is a task that was forgotten; it has no URL if nobody saw that.
         case changed([DownloadInfo])
         /// The running tasks with their bytes and speeds, at every interval; none while nothing runs.
         case progress([DownloadInfo])
@@ -56,6 +56,8 @@ public struct TaskFeed: AsyncSequence, Sendable {
         private var heard: [TaskID: Heard] = [:]
         /// Changes that were drained before all tasks were read.
         private var pending: [DownloadInfo] = []
+        /// The tasks that went unseen before all tasks were read.
+        private var gone: [DownloadInfo] = []
 
         init(_ source: FeedSource, _ interval: Duration?) {
             self.source = source
@@ -101,14 +103,16 @@ public struct TaskFeed: AsyncSequence, Sendable {
                     changes.miss(wakes: false)
                     return nil
                 }
+                let former = heard
                 heard = Dictionary(infos.map { ($0.id, Heard(state: $0.state, order: $0.order)) }) { first, _ in first }
                 // A follower of another process knows from now on which tasks run.
                 let running = infos.filter { $0.state == .action }.map(\.id)
                 _ = try? await engine.snapshot { try $0.infos(running) }
+                gone = former.keys.filter { heard[$0] == nil }.map { DownloadInfo(id: $0, url: "", state: .unknown) }
                 return .all(infos)
             }
-            let news = new(pending + changes.drain())
-            pending = []
+            let news = gone + new(pending + changes.drain())
+            (pending, gone) = ([], [])
             if !news.isEmpty { return .changed(news) }
             return listener.isDue() ? .progress(await engine.snapshot { $0.runningInfos() }) : nil
         }

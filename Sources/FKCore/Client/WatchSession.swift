@@ -12,6 +12,8 @@ package actor WatchSession {
     package enum Event: Sendable {
         /// Members of the session's barrel, before the first report of their tasks.
         case members([TaskID])
+        /// Tasks that are no members any more.
+        case left([TaskID])
         /// The tasks of members that have joined since the session began.
         case joined([DownloadInfo])
         /// Every task, in the order of submission. It comes first, and again where changes may have been missed.
@@ -126,15 +128,28 @@ package actor WatchSession {
     ///
     /// - Returns: those that have joined since the first report.
     private func reportMembers() -> [TaskID] {
-        guard let barrel, let stamp = FileStamp(workPath.barrelPath(barrel)), stamp != barrelStamp else { return [] }
+        guard let barrel else { return [] }
+        guard let stamp = FileStamp(workPath.barrelPath(barrel)) else {
+            leave(Array(members))
+            return []
+        }
+        guard stamp != barrelStamp else { return [] }
         guard let ids = try? StoreReader(workPath).barrelIDs(barrel).ids else { return [] }
         let isFirst = barrelStamp == nil && members.isEmpty
         // A file that was written a moment ago may change again at the same time.
         let isSettled = Date().timeIntervalSince1970 - stamp.time > FileStamp.granularity
         barrelStamp = isSettled ? stamp : nil
+        let present = Set(ids)
+        leave(members.filter { !present.contains($0) })
         let new = ids.filter { members.insert($0).inserted }
         if !new.isEmpty { onEvent(.members(new)) }
         return isFirst ? [] : new
+    }
+
+    private func leave(_ ids: [TaskID]) {
+        guard !ids.isEmpty else { return }
+        members.subtract(ids)
+        onEvent(.left(ids))
     }
 
     private func reportLimit() {

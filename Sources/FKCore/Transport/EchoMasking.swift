@@ -13,6 +13,8 @@ package struct EchoMasking: Sendable {
     let secretHeaders: Set<String>
     /// The fields that are secrets of one origin.
     private var secrets: [HeaderField] = []
+    /// The files of secrets that libcurl reads.
+    private var files = SecretFiles()
     /// The proxy as the options have it; nil takes that of the environment.
     private var proxy: String?
 
@@ -31,6 +33,7 @@ package struct EchoMasking: Sendable {
     package init(_ request: TransportRequest) {
         self.init(request.form, secretHeaders: request.secretHeaders)
         secrets = request.secrets.compactMap(\.field)
+        files = SecretFiles(request.secrets)
         proxy = request.options.proxy
     }
 
@@ -46,15 +49,18 @@ package struct EchoMasking: Sendable {
     package func mask(_ text: String, url: String?) -> String {
         let urls = [request.url, url].compactMap(\.self)
         let fields = secretFields
-        guard (urls + fields).reduce(0, { $0 + $1.utf8.count }) <= Self.maxPlaces else { return "***" }
-        return SecretBook(Self.secrets(urls, fields)).mask(text, isCut: true)
+        let stored = text.isEmpty ? [] : files.values(for: urls)
+        guard (urls + fields + stored).reduce(0, { $0 + $1.utf8.count }) <= Self.maxPlaces else { return "***" }
+        return SecretBook(Self.secrets(urls, fields).union(stored)).mask(text, isCut: true)
     }
 
     /// The error of a transfer with its texts masked, also libcurl's sentence about a proxy. Call it on no transport's thread.
     package func mask(_ error: DownloadError) -> DownloadError {
         let fields = request.fields.map { HeaderField($0, $1) } + secrets
         let values = HeaderField.secretValues(of: fields, marked: secretHeaders)
-        return SecretBook(values.union(SecretBook.values(ofURL: request.url)).union(proxySecrets)).mask(error)
+        let stored = files.values(for: [request.url])
+        return SecretBook(values.union(SecretBook.values(ofURL: request.url)).union(proxySecrets).union(stored)).mask(
+            error)
     }
 
     private var proxySecrets: Set<String> {

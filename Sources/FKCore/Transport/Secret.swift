@@ -44,6 +44,9 @@ package struct Secret: Sendable, Hashable {
     /// The value, for a request to its own origin; nil for any other request. Another scheme or port is another origin.
     package func open(for target: URLOrigin?) -> Value? { origin != nil && origin == target ? value : nil }
 
+    /// The value, for masking. Nothing is sent by it.
+    var shape: Value { value }
+
     /// The name and value of a header field, for masking. Nothing is sent by it.
     package var field: HeaderField? { if case .field(let field) = value { field } else { nil } }
 }

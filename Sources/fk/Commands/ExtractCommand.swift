@@ -156,6 +156,36 @@ private final class ArchiveUnpacker {
             status: ExitStatus.taskFailed)
     }
 
+    /// Refuses members that leave the folder: unzip takes the `..` off their names and goes on, so that one could replace another.
+    private static func checkNames(_ archive: String, _ program: String) throws {
+        let list = Process()
+        let output = Pipe()
+        list.executableURL = URL(fileURLWithPath: program)
+        list.arguments = ["-Z1", archive]
+        list.standardInput = FileHandle.nullDevice
+        list.standardOutput = output
+        list.standardError = FileHandle.nullDevice
+        var environment = ProcessInfo.processInfo.environment
+        for variable in ["UNZIP", "UNZIPOPT", "ZIPINFO", "ZIPINFOOPT"] { environment[variable] = nil }
+        list.environment = environment
+        do { try list.run() } catch {
+            throw CommandFailure(
+                "\(program) cannot be started: \(error.localizedDescription)", status: ExitStatus.taskFailed)
+        }
+        let names = output.fileHandleForReading.readDataToEndOfFile()
+        list.waitUntilExit()
+        for name in names.split(separator: UInt8(ascii: "\n")) {
+            let parts = name.split { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "\\") }
+            guard name.first == UInt8(ascii: "/") || parts.contains(where: { $0.elementsEqual("..".utf8) }) else {
+                continue
+            }
+            throw CommandFailure(
+                "The archive was not unpacked, and nothing was kept: its member "
+                    + "\(Escaping.visible(String(decoding: name, as: UTF8.self))) leaves the folder.",
+                status: ExitStatus.taskFailed)
+        }
+    }
+
     func add(_ chunk: Data) async throws {
         guard !isClosed, let code = await output.write(chunk) else { return }
         guard code == EPIPE, program != nil else {
@@ -170,6 +200,7 @@ private final class ArchiveUnpacker {
         if let file {
             let path = try Self.find(["bsdtar", "unzip"], packages: "libarchive-tools or unzip", context)
             guard fsync(file) == 0 else { throw StagingFolder.failure("\(staging.archive) cannot be written", errno) }
+            if path.hasSuffix("/unzip") { try Self.checkNames(staging.archive, path) }
             let words =
                 path.hasSuffix("/unzip")
                 ? ["-q", "-o", staging.archive, "-d", staging.content]
@@ -280,7 +311,8 @@ final class StagingFolder: Sendable {
         self.folder = folder
         let (parent, name) = (folder.folderPart, folder.lastPathPart)
         var status = stat()
-        if lstat(folder, &status) == 0 {
+        let isThere = lstat(folder, &status) == 0
+        if isThere {
             let isEmpty =
                 status.st_mode & S_IFMT == S_IFDIR
                 && (try? FileManager.default.contentsOfDirectory(atPath: folder))?.isEmpty == true
@@ -288,6 +320,11 @@ final class StagingFolder: Sendable {
                 throw CommandFailure(
                     "\(Escaping.visible(folder)) exists already: --extract needs a new or an empty folder.",
                     status: ExitStatus.taskFailed)
+            }
+            if let obstacle = EmptyFolder.obstacle(folder) {
+                throw CommandFailure(
+                    "\(Escaping.visible(folder)) cannot be the folder: \(obstacle), and the folder appears by a rename. Name one "
+                        + "below it.", status: ExitStatus.taskFailed)
             }
         }
         let prefix = ".\(name.utf8.count > 200 ? String(name.prefix(40)) : name).fk-extract-"
@@ -306,6 +343,7 @@ final class StagingFolder: Sendable {
         guard descriptor >= 0 else { throw Self.failure("\(root) cannot be opened", errno) }
         _ = flock(descriptor, LOCK_EX | LOCK_NB)
         guard mkdir("\(root)/content", 0o777) == 0 else { throw Self.failure("\(root)/content cannot be made", errno) }
+        if isThere { EmptyFolder.copyAccess(of: folder, to: "\(root)/content") }
     }
 
     deinit { close(descriptor) }

@@ -145,6 +145,8 @@ private struct Following: Sendable {
     let isFinite: Bool
     var signal: Int32?
     private var isLoaded = false
+    /// For reports of tasks that are forgotten.
+    private var urls: [TaskID: String] = [:]
 
     init(isFinite: Bool) {
         tracker = RunTracker(targets: isFinite ? [] : nil)
@@ -163,17 +165,32 @@ private struct Following: Sendable {
             // Tasks that were settled before are counted but not shown.
             let isFirst = !isLoaded
             isLoaded = true
-            return infos.filter { tracker.update($0) && !(isFirst && $0.state.isSettled) }.map { .state($0) }
-        case .joined(let infos):
-            return infos.filter { tracker.update($0) && !$0.state.isSettled }.map { .state($0) }
-        case .changed(let infos): return infos.filter { tracker.update($0) }.map { .state($0) }
+            return news(of: infos, withSettled: !isFirst)
+        case .joined(let infos), .changed(let infos): return news(of: infos)
+        case .left(let ids):
+            // They count no more, and nothing has happened to them.
+            for id in ids { _ = tracker.update(DownloadInfo(id: id, url: "", state: .unknown)) }
+            return []
         case .progress(let infos):
             let running = infos.filter { tracker.counts($0.id) }
-            for info in running { _ = tracker.update(info) }
-            return [.progress(running: running, tracker)]
+            return news(of: running) + [.progress(running: running, tracker)]
         case .engineNews(let news, let pid): return [.engineNews(news, pid: pid)]
         case .problem(let text): return [.problem(text)]
         case .owner, .limit: return []
+        }
+    }
+
+    /// The infos that say something new. A progress may come before the change that begins it.
+    private mutating func news(of infos: [DownloadInfo], withSettled: Bool = true) -> [RunSession.Event] {
+        infos.compactMap { info in
+            var info = info
+            if info.state == .unknown {
+                info.url = info.url.isEmpty ? urls[info.id] ?? "" : info.url
+                urls[info.id] = nil
+            } else if tracker.counts(info.id) {
+                urls[info.id] = info.url
+            }
+            return tracker.update(info) && (withSettled || !info.state.isSettled) ? .state(info) : nil
         }
     }
 }

@@ -46,8 +46,10 @@ struct ListedTasks {
     var memory: ListingMemory?
 
     private var settings: Settings
-    /// The name of the list for messages.
+    /// The name of the list for messages, without secrets.
     private let source: String
+    /// The name of the list as it was given.
+    private let name: String
     /// The signer of the list.
     private let signer: String?
     /// What a task keeps of the list.
@@ -124,10 +126,9 @@ struct ListedTasks {
     mutating func obey(_ orders: SourceOrders) {
         settings.options.secretOrigin = orders.address
         settings.attributes.merge(orders.attributes) { $1 }
-        let hasLogin =
-            settings.options.netrc == true
-            || (settings.options.headers ?? []).contains { $0.name.caseInsensitiveEquals("Authorization") }
-        if !hasLogin { settings.options.awsSignature = settings.options.awsSignature ?? orders.signature }
+        if !settings.options.hasLogin {
+            settings.options.awsSignature = settings.options.awsSignature ?? orders.signature
+        }
         for field in orders.headers
         where !(settings.options.headers ?? []).contains(where: { $0.name.caseInsensitiveEquals(field.name) }) {
             settings.options.headers = (settings.options.headers ?? []) + [field]
@@ -176,7 +177,8 @@ struct ListedTasks {
         self.signer = signer
         origin = ListOrigin(source, signer: signer)
         spool = TaskSpool(folder: try ScratchFolder.base(context), shared: settings.options, list: origin)
-        self.source = source
+        self.source = URLMasking.mask(source)
+        name = source
         self.skipsBad = skipsBad
         self.settings = settings
         self.context = context
@@ -210,7 +212,7 @@ struct ListedTasks {
 
     /// Names the members of the barrel that the list does not have any more.
     func warnOfGone() {
-        let (gone, others, names) = settings.members.missing(from: source)
+        let (gone, others, names) = settings.members.missing(from: name)
         if gone > 0 {
             let more = gone > names.count ? " and \(gone - names.count) more" : ""
             context.warn(

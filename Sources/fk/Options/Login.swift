@@ -5,6 +5,16 @@ import Foundation
 /// The login of `--user`, sent as Basic authentication (RFC 7617). Like every secret header it is stored in the task's info file,
 /// which only its owner can read, is never displayed, and does not follow a redirect to another host.
 enum Login {
+    /// The Authorization header of the login in a URL; nil for a URL without one.
+    static func header(inURL url: String) -> HeaderField? {
+        guard let login = URLParts(url).credentials else { return nil }
+        return basic(login.user, login.password)
+    }
+
+    private static func basic(_ name: String, _ password: String) -> HeaderField {
+        HeaderField("Authorization", "Basic " + Data("\(name):\(password)".utf8).base64EncodedString())
+    }
+
     static let spec = OptionSpec.value(
         "user", nil, "NAME[:PASSWORD]",
         "log in with this name; without a password it is asked for, and does not appear in the list of processes")
@@ -37,7 +47,14 @@ enum Login {
         guard !(name + password).unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7f }) else {
             throw arguments.error("--user: name and password cannot have control characters.")
         }
-        return HeaderField("Authorization", "Basic " + Data("\(name):\(password)".utf8).base64EncodedString())
+        return basic(name, password)
+    }
+}
+
+extension TaskOptions {
+    /// True if the owner has said how to log in.
+    var hasLogin: Bool {
+        netrc == true || (headers ?? []).contains { $0.name.caseInsensitiveEquals("Authorization") }
     }
 }
 

@@ -126,6 +126,8 @@ struct SourceComparison {
                     moved[path] = record.id
                     continue
                 }
+                // A file elsewhere is of another `fk get -r` of this source: the barrel follows it in its own folder.
+                if let path = record.path ?? Self.path(of: record.task), !isBelow(path) { continue }
                 let name = name(of: record)
                 guard isSure, source.chooses(name), !listed.leavesOut(name, in: record.task.directory) else { continue }
                 let file = File(
@@ -184,6 +186,10 @@ struct SourceComparison {
     }
 
     private static func path(of task: TaskDescription) -> String? { task.directory.map { "\($0)/\(name(of: task))" } }
+
+    private func isBelow(_ path: String) -> Bool {
+        [folder, EntryFolders.resolved(folder)].contains { Paths.isBelow(path, $0) }
+    }
 
     private func below(_ path: String) -> String {
         for root in [folder, EntryFolders.resolved(folder)] where Paths.isBelow(path, root) {

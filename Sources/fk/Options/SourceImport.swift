@@ -220,11 +220,16 @@ struct SourceImport: Sendable {
     ) async throws -> ListedTasks {
         var settings = settings
         var source = source
+        let title = URLMasking.mask(source.title)
         if let barrel {
             source.memory = ListingMemory(
                 WorkPath(context.global.workPath).listingPath(barrel), scratch: try ScratchFolder.base(context))
         }
         settings.options.secretOrigin = source.secretOrigin
+        // A login in the place's URL is for all of the place, as --user is.
+        if let login = Login.header(inURL: source.secretOrigin), !settings.options.hasLogin {
+            settings.options.add(login)
+        }
         settings.takesHidden = settings.takesHidden || words.takesHidden == true
         settings.bindsSizes = source.place.pinsFiles
         settings.keepsVersions = isFollowed
@@ -259,15 +264,15 @@ struct SourceImport: Sendable {
         }
         if words.takesDigests == true, list.notes.isEmpty {
             context.warn(
-                "\(source.title): --checksum auto: no folder has a list of digests such as SHA256SUMS, so no file is compared."
+                "\(title): --checksum auto: no folder has a list of digests such as SHA256SUMS, so no file is compared."
             )
         }
         if isEmpty, list.faultCount == 0 {
             guard isFolder, words.include == nil, words.exclude == nil else {
                 throw CommandFailure(
-                    "\(source.title): no file is chosen. See --include and --exclude.", status: ExitStatus.usage)
+                    "\(title): no file is chosen. See --include and --exclude.", status: ExitStatus.usage)
             }
-            context.warn("\(source.title): the folder has no files.")
+            context.warn("\(title): the folder has no files.")
         }
         if settings.writesLayout { try hub?.finish(commit: list.commit) }
         if settings.writesLayout, layout == .oci, let manifest = source.orders?.manifest {

@@ -369,6 +369,13 @@ struct TaskInput: Sendable {
 
     /// What is at the path, if it is neither missing nor a file or a folder. Links are followed.
     private static func kind(ofSpecial path: String) -> String? {
+        // Standard output may be a file: the link to it must not be replaced.
+        var end = path
+        for _ in 0..<40 {
+            if end.hasPrefix("/proc/") || end.hasPrefix("/dev/fd/") { return "a link to an open file" }
+            guard let target = try? FileManager.default.destinationOfSymbolicLink(atPath: end) else { break }
+            end = target.hasPrefix("/") ? target : end.folderPart + "/" + target
+        }
         var status = stat()
         guard stat(path, &status) == 0 else { return nil }
         return switch status.st_mode & S_IFMT {
@@ -524,7 +531,7 @@ struct TaskInput: Sendable {
 
 extension TaskOptions {
     /// Adds a header; a secret one does not follow a redirect to another host.
-    fileprivate mutating func add(_ header: HeaderField) {
+    mutating func add(_ header: HeaderField) {
         let all = (headers ?? []) + [header]
         headers = all
         secretHeaders = HeaderField.secretNames(of: all)

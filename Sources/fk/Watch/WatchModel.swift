@@ -108,6 +108,7 @@ struct WatchModel: Sendable {
                 let number = old.removeValue(forKey: info.id)?.number
                 insert(info, number: number)
             }
+            marked.formIntersection(tasks.keys)
             // What arrived unseen would count as the bytes of one moment.
             counted = [:]
         case .changed(let infos):
@@ -132,7 +133,7 @@ struct WatchModel: Sendable {
             meters.isStill = news == .silent
             silentEngine =
                 news == .silent ? "Process \(pid) shows no sign of life: kill -CONT \(pid) may continue it." : nil
-        case .members, .joined: break
+        case .members, .joined, .left: break
         case .limit(let rate): limit = rate
         case .problem(let text): message = text
         }

@@ -19,6 +19,20 @@ struct EchoMaskingTests {
         #expect(try mask("no abcdefgh", from: "http://h/file", cookie: "a=abcdefgh; b=c") == "no ***")
     }
 
+    @Test("the secrets of files that libcurl reads: logins of netrc, and cookies of the host") func files() {
+        let text =
+            "machine h login u password s3cret!word\ndefault login \"v w\" password other-word account third-word"
+        let logins = SecretFiles.logins(in: text)
+        #expect(
+            logins.isSuperset(of: [
+                "s3cret!word", "other-word", "third-word", Data("u:s3cret!word".utf8).base64EncodedString(),
+            ]))
+        let line = "#HttpOnly_.example.org\tTRUE\t/\tFALSE\t0\tsession\tabc def"
+        #expect(SecretFiles.cookie(line, of: ["a.example.org"]) == "abc def")
+        #expect(SecretFiles.cookie(line, of: ["example.org"]) == "abc def")
+        #expect(SecretFiles.cookie(line, of: ["badexample.org"]) == nil && SecretFiles.cookie("x", of: ["x"]) == nil)
+    }
+
     @Test("a text is hidden as a whole if a server makes the secrets too long to search", arguments: [0, 1])
     func bounded(excess: Int) throws {
         let url = "http://h/file?sig="

@@ -53,6 +53,37 @@ import Testing
         #expect(changed == ["a b.txt"])
     }
 
+    @Test("two names that are equal for Swift and not for a disk are two files, and two folders") func normalForms()
+        throws
+    {
+        let rows = ["\u{fc}", "u\u{308}"].map {
+            "<a href=\"\($0)\">\($0)</a> 26-Nov-2026 18:44 1\n<a href=\"\($0)/\">\($0)/</a>\n"
+        }
+        let found = try Self.read("<html><title>Index of /pub/</title><pre>\(rows.joined())</pre></html>")
+        #expect(found.files.count == 2 && found.folders.count == 2)
+    }
+
+    @Test(
+        "a row with a time is a version, and a size in words is none",
+        arguments: [
+            ("26-Nov-2026 18:44  1", true), ("2026-11-26", true), ("11/26/2026", true), ("4.9K", false), ("12", false),
+            ("-", false),
+        ])
+    func rows(row: String, isVersion: Bool) throws {
+        let found = try Self.read("<html><title>Index of /pub/</title><pre><a href=\"x\">x</a> \(row)\n</pre></html>")
+        #expect((found.files.first?.version != nil) == isVersion && found.files.count == 1)
+    }
+
+    @Test("an empty folder is known by the path in its title, also with a blank") func blankTitle() throws {
+        let url = "http://h.example/pub/empty%20dir/"
+        let text =
+            "<html><title>h.example - /pub/empty dir/</title><body><h1>h</h1><a href=\"/pub/\">up</a></body></html>"
+        #expect(try Self.read(text, at: url, path: "empty dir").files.isEmpty)
+        #expect(throws: ListingFault.self) {
+            try Self.read(text.replacing("empty dir/<", with: "other/<"), at: url, path: "empty dir")
+        }
+    }
+
     @Test("a page that is cut off is refused, wherever that is", arguments: ListingPages.all)
     func cut(page: ListingPages.Page) throws {
         let bytes = Array(page.text.utf8)

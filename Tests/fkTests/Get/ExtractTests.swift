@@ -59,8 +59,13 @@ struct ExtractTests {
         #expect(try sandbox.bytes("out/a") == Array("one".utf8) && sandbox.bytes("out/sub/b") == Array("two".utf8))
         // An empty folder may be there.
         try FileManager.default.createDirectory(atPath: "\(sandbox.files)/empty", withIntermediateDirectories: true)
+        #expect(chmod("\(sandbox.files)/empty", 0o2710) == 0)
         try await sandbox.done("get", "--extract", "empty", server.url("/a.tar"))
         #expect(try names("empty") == ["a", "l", "sub"])
+        var status = stat()
+        #expect(stat("\(sandbox.files)/empty", &status) == 0 && status.st_mode & 0o7777 == 0o2710)
+        let here = try await sandbox.fk("get", "--extract", ".", server.url("/a.tar"))
+        #expect(here.status == 1, "\(here.errors)")
         let again = try await sandbox.fk("get", "--extract", "out", server.url("/a.tar"))
         #expect(again.status == 1 && again.errors.contains("exists already"))
     }
@@ -89,9 +94,21 @@ struct ExtractTests {
         #expect(Archive(Data("a/".utf8)) == .tar(nil))
     }
 
+    /// A zip with an empty member.
+    private static func zip(_ name: String) -> [UInt8] {
+        func number(_ value: Int, _ count: Int) -> [UInt8] { (0..<count).map { UInt8(value >> (8 * $0) & 0xff) } }
+        let name = Array(name.utf8)
+        let rest = number(0, 8) + number(0, 12) + number(name.count, 2) + number(0, 2)
+        let local = Array("PK\u{3}\u{4}".utf8) + number(20, 2) + rest + name
+        let entry = Array("PK\u{1}\u{2}".utf8) + number(20, 2) + number(20, 2) + rest + number(0, 14) + name
+        return local + entry + Array("PK\u{5}\u{6}".utf8) + number(0, 4) + number(1, 2) + number(1, 2)
+            + number(entry.count, 4) + number(local.count, 4) + number(0, 2)
+    }
+
     /// Archives that are refused as a whole.
     private static let refused: [(String, [UInt8])] = [
         ("a member above the folder", tar(member("../../evil", "x"))),
+        ("a member of a zip above the folder", zip("a/../../evil")),
         ("through a link out of the folder", tar(member("d", type: "2", link: "/tmp"), member("d/fk-evil", "x"))),
         ("through a relative link", tar(member("d", type: "2", link: "../.."), member("d/fk-evil", "x"))),
         ("a hard link to a file of the system", tar(member("h", type: "1", link: "/etc/passwd"))),

@@ -78,10 +78,13 @@ final class RouteOptionTests: ServedSuite {
 
     @Test(
         "-o refuses devices, FIFOs and links to them at once, also with --overwrite",
-        arguments: ["/dev/null", "fifo", "link"])
+        arguments: ["/dev/null", "fifo", "link", "open"])
     func special(name: String) async throws {
         #expect(mkfifo("\(sandbox.files)/fifo", 0o600) == 0)
         try FileManager.default.createSymbolicLink(atPath: "\(sandbox.files)/link", withDestinationPath: "/dev/null")
+        // As /dev/stdout, whatever standard output is.
+        try FileManager.default.createSymbolicLink(
+            atPath: "\(sandbox.files)/open", withDestinationPath: "/proc/self/fd/1")
         for words in [[], ["--overwrite"]] {
             let result = try await sandbox.fk(["get", "-o", name] + words + [server.url("/a.bin")])
             #expect(result.status == 2 && result.errors.contains("fk cat URL"), "\(result.errors)")

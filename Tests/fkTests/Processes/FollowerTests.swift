@@ -114,6 +114,22 @@ struct FollowerTests {
         #expect(last["isExpectedKnown"] as? Bool == true)
     }
 
+    @Test(
+        "barrel watch ends when its open members are forgotten or removed, also while no process runs",
+        arguments: [true, false])
+    func forgotten(forgets: Bool) async throws {
+        let urls = [server.url("/one"), server.url("/two")]
+        try await sandbox.done(["barrel", "create", "set"] + urls)
+        let watch = try sandbox.start("barrel", "watch", "set", "--json")
+        #expect(try await eventually { watch.output.contains("\"total\":2") ? true : nil } == true)
+        try await sandbox.done(forgets ? ["barrel", "forget", "set"] : ["barrel", "remove", "set"] + urls)
+        let watched = await watch.end()
+        #expect(watched.status == 0, "\(watched.errors)")
+        // Leaving a barrel is no change of a task.
+        let unknown = try JSON.lines(watched.output).count { $0["state"] as? String == "unknown" }
+        #expect(forgets || unknown == 0, "\(watched.output)")
+    }
+
     @Test("Ctrl-C of a follower says what becomes of its files when the owner ends")
     func interrupted() async throws {
         let owner = try await owner()

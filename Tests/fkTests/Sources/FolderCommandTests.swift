@@ -227,6 +227,12 @@ import Testing
         #expect(try await sandbox.fk("get", "-r", server.url("/pub/")).status == 1)
         try await sandbox.done("get", "-r", server.url("/pub/"), "--user", "u:p")
         #expect(try sandbox.bytes("pub/a") == [7])
+        // A login in the URL is for all of the place, too, and is not shown.
+        let inURL = try Sandbox()
+        let url = server.url("/pub/").replacing("://", with: "://u:p@")
+        let shown = try await inURL.done("get", "-r", url)
+        #expect(try inURL.bytes("pub/a") == [7] && !shown.errors.contains("u:p@"), "\(shown.errors)")
+        #expect(try await !inURL.done("barrel", "sync", "pub").errors.contains("u:p@"))
         // The barrel keeps the login for the next time, and for its source alone.
         try await sandbox.done("barrel", "sync", "pub")
         let other = try FaultServer()

@@ -216,6 +216,15 @@ import Testing
         #expect(try sandbox.bytes("pub/a") == Array("edited".utf8))
     }
 
+    @Test("files of the same source in another folder are not gone") func elsewhere() async throws {
+        let folder = try Folder(Self.files)
+        let sandbox = try await fetched(folder)
+        try await sandbox.done("get", "-r", folder.url, "-b", "pub", "-d", "other")
+        let result = try await sandbox.done("barrel", "sync", "pub", "--delete", "--max-delete", "100%", "--yes")
+        #expect(!result.output.contains("gone") && !result.output.contains("deleted"), "\(result.output)")
+        for name in ["other/a", "other/s/x", "pub/a"] { #expect(sandbox.exists(name)) }
+    }
+
     @Test(
         "more than --max-delete allows: nothing is deleted",
         arguments: [

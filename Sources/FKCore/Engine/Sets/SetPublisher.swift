@@ -176,7 +176,13 @@ package struct SetPublisher {
                 isEmpty = false
                 return false
             }
-            if isEmpty { return nil }
+            if isEmpty {
+                guard let obstacle = EmptyFolder.obstacle(set.folder) else { return nil }
+                throw DownloadError(
+                    .destination,
+                    "\(set.folder) cannot be a set: \(obstacle), and a set appears by a rename. Choose a folder below it."
+                )
+            }
         }
         throw DownloadError(
             .fileExists,
@@ -201,8 +207,7 @@ package struct SetPublisher {
         guard mkdir(staging, 0o777) == 0 else {
             throw DownloadError(system: errno, "create", staging, in: .destination)
         }
-        var status = stat()
-        if old != nil, stat(set.folder, &status) == 0 { _ = chmod(staging, status.st_mode & 0o7777 | 0o700) }
+        EmptyFolder.copyAccess(of: set.folder, to: staging)
         let former = old.map { _ in FolderAttributes.present(of: set.folder) }
         FolderAttributes.set(FolderAttributes.wantedOfSet(replacing: former, on: .current), of: staging)
         // A power cut may have taken bytes that were not synced.

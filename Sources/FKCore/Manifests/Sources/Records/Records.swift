@@ -156,6 +156,14 @@ package struct Records: Source {
             }
         }
         if let found { return found }
+        if case .url(let url) = try Name(place.reference, servers), search.asked.count == 1, let status = search.status
+        {
+            throw DownloadError(
+                .httpStatus,
+                "The list cannot be fetched: the server answered with HTTP \(status)."
+                    + ([401, 403].contains(status) ? " It may need a login." : ""), url: URLMasking.mask(url),
+                status: status)
+        }
         throw DownloadError(
             .notFound,
             "\(place.title): no server lists its files. Asked: \(search.asked.joined(separator: ", "))." + search.advice
@@ -195,6 +203,8 @@ private struct RecordSearch {
     private(set) var asked: [String] = []
     /// The number of documents that were asked for because a page links to them.
     private var links = 0
+    /// The status code of the last answer that was refused; nil for none.
+    private(set) var status: Int?
     /// True if an answer says that a login is needed.
     private var isRefused = false
 
@@ -467,6 +477,7 @@ private struct RecordSearch {
         } catch {
             guard let status = error.status, Self.absent.contains(status) else { throw error }
             if status == 401 || status == 403 { isRefused = true }
+            self.status = status
             recordReason("HTTP \(status)")
             return nil
         }

@@ -43,8 +43,8 @@ enum HTMLListing {
         var result = FolderPage()
         var evidence = Evidence()
         /// The places of files in `result.files`: listings have a link for the icon and one for the name.
-        var places: [String: Int] = [:]
-        var known: Set<String> = []
+        var places: [ExactText: Int] = [:]
+        var known: Set<ExactText> = []
         for link in page.links {
             guard let target = LinkTarget(link.target, base: base), !target.isFragment else { continue }
             let kind = kind(of: target, scope, prefix)
@@ -62,15 +62,17 @@ enum HTMLListing {
                         prefix + String(decoding: link.target.prefix(200), as: UTF8.self),
                         "its address has encoded dots or slashes, or is no UTF-8", isIncomplete: false))
             case .folder(let name):
-                if known.insert(name).inserted { result.folders.append(WebEntry(path: name, url: target.url)) }
+                if known.insert(ExactText(name)).inserted {
+                    result.folders.append(WebEntry(path: name, url: target.url))
+                }
             case .file(let name):
                 let version = version(of: link)
-                if let place = places[name] {
+                if let place = places[ExactText(name)] {
                     // The second link may stand in the row that has the time.
                     if let version { result.files[place].version = version }
                     continue
                 }
-                places[name] = result.files.count
+                places[ExactText(name)] = result.files.count
                 var file = Manifest.FileFacts(name: name, sources: [.init(target.url)])
                 file.version = version
                 result.files.append(file)
@@ -140,10 +142,16 @@ enum HTMLListing {
         return false
     }
 
-    /// The text of the link's row, if it has a digit: a time and a size, in the words of the server.
+    /// The text of the link's row, if it has a time: that and a size, in the words of the server. A size in words alone, such as `4.9K`,
+    /// says nothing about the bytes.
     private static func version(of link: LinkScanner.Link) -> String? {
-        guard link.row.contains(where: \.isASCIIDigit) else { return nil }
-        return String(decoding: link.row, as: UTF8.self)
+        let row = link.row
+        let hasTime = row.indices.dropFirst().dropLast().contains { index in
+            [UInt8(ascii: ":"), UInt8(ascii: "-"), UInt8(ascii: "/")].contains(row[index])
+                && row[index - 1].isASCIIDigit
+                && (row[index + 1].isASCIIDigit || row[index + 1].isASCIILetter)
+        }
+        return hasTime ? String(decoding: row, as: UTF8.self) : nil
     }
 
     /// What shows that a page is the listing of a folder.
@@ -181,9 +189,10 @@ enum HTMLListing {
             // Caddy and IIS: the path of the folder.
             let path = URLParts(folder.url).path
             let text = PercentCoding.decodedString(Array(path.utf8)[...]) ?? String(path)
-            let words = title.split(whereSeparator: \.isWhitespace)
-            return words.last.map { $0 == text.lowercased() || $0 == text.lowercased().dropLast() } ?? false
-                && text.utf8.count > 1 || title == "/" && text == "/"
+            let name = text.lowercased()
+            let ends = [name, String(name.dropLast())]
+            return text.utf8.count > 1 && ends.contains { title == $0 || title.hasSuffix(" " + $0) }
+                || title == "/" && text == "/"
         }
     }
 }

@@ -276,11 +276,13 @@ struct FolderLister: Sendable {
     private func withDigests(_ page: FolderPage, _ folder: WebEntry) async -> FolderPage {
         guard client.choice.takesDigests else { return page }
         let prefix = folder.path.isEmpty ? "" : folder.path + "/"
-        var places: [String: Int] = [:]
-        for (index, file) in page.files.enumerated() { if let name = file.name { places[name] = index } }
+        var places: [ExactText: Int] = [:]
+        for (index, file) in page.files.enumerated() { if let name = file.name { places[ExactText(name)] = index } }
         var page = page
         for list in Self.digestLists {
-            guard let index = places[prefix + list], let url = page.files[index].sources.first?.url else { continue }
+            guard let index = places[ExactText(prefix + list)], let url = page.files[index].sources.first?.url else {
+                continue
+            }
             do {
                 let answer = try await client.get(url)
                 var reading = Manifest.Reading()
@@ -290,7 +292,8 @@ struct FolderLister: Sendable {
                 if manifest.entries.isEmpty, let fault = manifest.faults.first { throw fault }
                 var count = 0
                 for entry in manifest.entries {
-                    guard let name = entry.name.map(ManifestName.plain), let place = places[prefix + name] else {
+                    guard let name = entry.name.map(ManifestName.plain), let place = places[ExactText(prefix + name)]
+                    else {
                         continue
                     }
                     for digest in entry.digests
