@@ -73,13 +73,17 @@ package struct RunTracker: Sendable {
     }
 
     /// Removes targets of which nothing was heard.
-    mutating func untarget(_ ids: some Sequence<TaskID>) {
-        for id in ids where isUnheard(id) {
-            guard let place = known.remove(id) else { continue }
+    mutating func untarget(_ ids: some Sequence<TaskID>) { leave(ids.filter { isUnheard($0) }) }
+
+    /// Removes targets. They count no more, whatever is heard of them.
+    package mutating func leave(_ ids: [TaskID]) {
+        for id in ids {
+            guard let place = known.remove(id).map({ Int($0) }) else { continue }
+            if !last[place].isSettled { openCount -= 1 }
+            totals.replace(last[place].share, by: TaskTotals.Share())
             // The place stays empty.
-            last[Int(place)] = Last(TaskTotals.Share(), in: .unknown)
+            last[place] = Last(TaskTotals.Share(), in: .unknown)
             targetCount -= 1
-            openCount -= 1
         }
     }
 

@@ -151,7 +151,7 @@ enum BarrelCommands {
     private static func verb(_ verb: Verb, _ summary: String, _ example: String) -> CommandSpec {
         CommandSpec(
             path: ["barrel", verb.rawValue], summary: summary, discussion: VerbCommands.warnings(of: verb),
-            operands: [name], options: verb == .trash ? [yes] : [],
+            operands: [name], options: verb == .trash || verb == .forget ? [yes] : [],
             examples: [.init("fk barrel \(verb.rawValue) photos", example)],
             make: { arguments, context in
                 try VerbCommand(

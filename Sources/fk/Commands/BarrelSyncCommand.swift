@@ -66,6 +66,10 @@ struct BarrelSyncCommand: Command {
         }
         if options.isDryRun {
             comparison.printSums()
+            let gone = comparison.number(.gone)
+            if options.deletes, gone > 0, !options.limit.allows(gone, of: comparison.members) {
+                context.warn("\(name): --max-delete \(options.limit) does not allow that: nothing would be deleted.")
+            }
             return isInStep ? ExitStatus.done : ExitStatus.taskFailed
         }
         if let facts = listed.manifest?.facts, facts.commit != barrel.commit {

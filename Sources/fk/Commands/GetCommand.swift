@@ -81,6 +81,10 @@ struct GetCommand: Command {
                     try own.directory
                     ?? Paths.absolute(
                         options.isRecursive ? source.folderName : barrel, from: context.workingDirectory)
+                let usual = try Paths.absolute(source.folderName, from: context.workingDirectory)
+                if options.isRecursive, !settings.folder.isExactly(usual), own.directory != nil {
+                    context.warn("The barrel \(barrel) has its files in \(settings.folder). -d names another folder.")
+                }
             }
             if own.directory == nil { own.directory = settings.folder }
             let listed = try await source.listed(

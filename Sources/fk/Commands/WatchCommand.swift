@@ -168,8 +168,7 @@ private struct Following: Sendable {
             return news(of: infos, withSettled: !isFirst)
         case .joined(let infos), .changed(let infos): return news(of: infos)
         case .left(let ids):
-            // They count no more, and nothing has happened to them.
-            for id in ids { _ = tracker.update(DownloadInfo(id: id, url: "", state: .unknown)) }
+            tracker.leave(ids)
             return []
         case .progress(let infos):
             let running = infos.filter { tracker.counts($0.id) }

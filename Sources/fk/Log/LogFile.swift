@@ -3,7 +3,8 @@ import FKMiddleware
 import Foundation
 
 /// A log that is appended to. Once it is larger than `maxBytes`, it is renamed to `FILE.1`, in the place of an older one, and a
-/// new file begins. Several processes may write the same log. Safe to use from any thread.
+/// new file begins. A `FILE.1` that is no log of fk stays, and the log grows. Several processes may write the same log. Safe to use
+/// from any thread.
 final class LogFile: Sendable {
     /// The size from which a new file begins. A log and the one before it take twice as much.
     static let maxBytes: off_t = 10 << 20
@@ -81,7 +82,7 @@ final class LogFile: Sendable {
         _ = flock(state.descriptor, LOCK_EX)
         var named = stat()
         let isCurrent = stat(path, &named) == 0 && named.st_ino == own.st_ino && named.st_dev == own.st_dev
-        if isCurrent, rename(path, path + ".1") != 0 {
+        if isCurrent, !Self.mayReplace(path + ".1") || rename(path, path + ".1") != 0 {
             // A folder without write permission: the log grows on.
             _ = flock(state.descriptor, LOCK_UN)
             return
@@ -93,6 +94,20 @@ final class LogFile: Sendable {
         }
         close(state.descriptor)
         state.descriptor = next
+    }
+
+    /// True if there is no file, or one whose last line is of a log of fk: it begins with a time such as `2026-11-27T17:07:02`.
+    private static func mayReplace(_ path: String) -> Bool {
+        let descriptor = Foundation.open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+        guard descriptor >= 0 else { return errno == ENOENT }
+        defer { close(descriptor) }
+        let length = lseek(descriptor, 0, SEEK_END)
+        var end = [UInt8](repeating: 0, count: 64 << 10)
+        let count = pread(descriptor, &end, end.count, max(0, length - off_t(end.count)))
+        guard count > 0, let line = end[..<count].split(separator: 0x0a).last, line.count > 10 else {
+            return count == 0
+        }
+        return zip(line, "0000-00-00T".utf8).allSatisfy { $1 == UInt8(ascii: "0") ? $0.isASCIIDigit : $0 == $1 }
     }
 
     /// A pipe without a reader is an error and not a wait.

@@ -10,6 +10,18 @@ import Testing
             count: ByteCount(received: received, expected: expected))
     }
 
+    @Test("a target that leaves takes its bytes out of the sums, whatever is heard of it later")
+    func leave() {
+        let ids = ["a", "b", "c"].map { info($0, .idle, 0, of: nil).id }
+        var tracker = RunTracker(targets: Set(ids))
+        _ = tracker.update(info("a", .complete, 7, of: 7))
+        _ = tracker.update(info("b", .action, 3, of: 9))
+        tracker.leave([ids[1], ids[2]])
+        #expect(tracker.isSettled && tracker.total == 1 && tracker.received == 7 && tracker.expected == 7)
+        let isCounted = tracker.update(info("b", .unknown, 0, of: nil))
+        #expect(!isCounted && tracker.fraction == 1)
+    }
+
     @Test("a target that is left out before anything was heard of it does not count, and may be heard of later")
     func untarget() {
         var tracker = RunTracker(targets: Set(["a", "b", "c"].map { info($0, .idle, 0, of: nil).id }))

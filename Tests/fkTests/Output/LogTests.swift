@@ -72,6 +72,15 @@ import Testing
         #expect(names == (0..<12).map { "n\($0)" })
     }
 
+    @Test("A file of somebody else in the place of the older log stays, and the log grows") func foreign() throws {
+        let folder = try TemporaryFolder()
+        let path = try folder.write("before\n", "log")
+        _ = try folder.write("mine\n", "log.1")
+        let log = try LogFile(path, level: .warn, limit: 20) { Issue.record("\($0)") }
+        for number in 0..<3 { log.write(LogLine(.warn, "n\(number)")) }
+        #expect(try folder.text("log.1") == "mine\n" && folder.text("log").split(separator: "\n").count == 4)
+    }
+
     @Test("A log that cannot be written is reported once, and the downloads go on") func full() throws {
         guard FileManager.default.fileExists(atPath: "/dev/full") else { return }
         let reports = Observed<[String]>([])
