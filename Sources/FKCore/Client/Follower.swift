@@ -59,6 +59,9 @@ final class Follower {
 
     // MARK: Looking
 
+    /// Nothing runs: what the owner had in memory is gone with it.
+    func ownerIsGone() { active.forgetRunning() }
+
     /// Reads and reports the changes since the last call.
     ///
     /// - Parameter withProgress: true reports the progress of running tasks as well.

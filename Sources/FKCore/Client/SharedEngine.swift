@@ -93,7 +93,9 @@ actor SharedEngine: EngineAccess {
     var owner: EngineOwner {
         if isClosed { return .nobody }
         if engine != nil { return .thisDownloader }
-        return EngineLock.holder(workPath).map { .process(pid: $0.pid, host: $0.host) } ?? .nobody
+        if let holder = EngineLock.holder(workPath) { return .process(pid: holder.pid, host: holder.host) }
+        follower.ownerIsGone()
+        return .nobody
     }
 
     nonisolated func start() {

@@ -80,7 +80,10 @@ package actor WatchSession {
             if case .changed = report {} else if await reportOwner() { feed.miss() }
             let joined = reportMembers()
             switch report {
-            case .all(let infos): onEvent(.all(infos))
+            case .all(var infos):
+                // What a killed engine had in memory is gone: the info files are the last word.
+                if ownerPid == .some(nil) { for index in infos.indices { infos[index].order = .unknown } }
+                onEvent(.all(infos))
             case .changed(let infos): onEvent(.changed(infos))
             case .progress(let infos):
                 if ownerPid == .some(nil) { feed.add(try await scanned()) }

@@ -130,6 +130,36 @@ struct FollowerTests {
         #expect(forgets || unknown == 0, "\(watched.output)")
     }
 
+    @Test("watch --json says that a task waits again after each process that was killed with it") func killed()
+        async throws
+    {
+        let gate = Gate()
+        server.serve("/b", Bytes.pattern(count: 1_000_000), stallingAt: 300_000, gate)
+        let get = try sandbox.start("get", server.url("/b"))
+        #expect(try await sandbox.record(server.url("/b")) { $0.received == 300_000 } != nil)
+        let watch = try sandbox.start("watch", "--json")
+        func states() throws -> [String] {
+            try JSON.lines(watch.output).filter { $0["event"] as? String == "state" }.compactMap {
+                $0["state"] as? String
+            }
+        }
+        func reaches(_ expected: [String]) async throws -> Bool {
+            try await eventually(within: 30) { (try? states()) == expected ? true : nil } == true
+        }
+        #expect(try await reaches(["action"]), "\(watch.output)")
+        kill(get.pid, SIGKILL)
+        _ = await get.end()
+        #expect(try await reaches(["action", "idle"]), "\(watch.output)")
+        let run = try sandbox.start("run")
+        #expect(try await reaches(["action", "idle", "action"]), "\(watch.output)")
+        kill(run.pid, SIGKILL)
+        _ = await run.end()
+        #expect(try await reaches(["action", "idle", "action", "idle"]), "\(watch.output)")
+        watch.signal(SIGINT)
+        _ = await watch.end()
+        gate.open()
+    }
+
     @Test("Ctrl-C of a follower says what becomes of its files when the owner ends")
     func interrupted() async throws {
         let owner = try await owner()
