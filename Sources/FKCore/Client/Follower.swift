@@ -285,7 +285,9 @@ extension Follower: ChangeFeed {
     }
 
     func infos(_ selector: TaskSelector) throws -> [DownloadInfo] {
-        try reader.records(matching: selector).map { measured($0) }
+        let infos = try reader.records(matching: selector).map { measured($0) }
+        active.record(infos)
+        return infos
     }
 
     /// These tasks are known from now on, if they run or wait for their next attempt.

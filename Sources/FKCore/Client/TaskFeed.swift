@@ -77,7 +77,7 @@ public struct TaskFeed: AsyncSequence, Sendable {
             }
             while let listener, !Task.isCancelled {
                 if let report = await report(listener, isolation: isolation) { return report }
-                if await arrivals?.next(isolation: isolation) == nil, listener.hasEnded { break }
+                if await arrivals?.next(isolation: isolation) == nil { break }
             }
             if Task.isCancelled { return nil }
             // The last changes before the end.
@@ -105,9 +105,6 @@ public struct TaskFeed: AsyncSequence, Sendable {
                 }
                 let former = heard
                 heard = Dictionary(infos.map { ($0.id, Heard(state: $0.state, order: $0.order)) }) { first, _ in first }
-                // A follower of another process knows from now on which tasks run.
-                let running = infos.filter { $0.state == .action }.map(\.id)
-                _ = try? await engine.snapshot { try $0.infos(running) }
                 gone = former.keys.filter { heard[$0] == nil }.map { DownloadInfo(id: $0, url: "", state: .unknown) }
                 return .all(infos)
             }
@@ -157,7 +154,6 @@ private final class FeedListener: Sendable {
     private let ticks = Locked<Task<Void, Never>?>(nil)
     /// True if progress is to be reported.
     private let due = Locked(true)
-    private let end = Locked(false)
 
     init(_ source: FeedSource, every interval: Duration?) {
         self.source = source
@@ -165,9 +161,6 @@ private final class FeedListener: Sendable {
     }
 
     deinit { ticks.withLock(\.self)?.cancel() }
-
-    /// True once the engine has closed.
-    var hasEnded: Bool { end.withLock(\.self) || source.engine?.isClosed != false }
 
     /// True once for each tick.
     func isDue() -> Bool {
@@ -177,15 +170,15 @@ private final class FeedListener: Sendable {
         }
     }
 
+    /// Listens until it is released, and ends `arrivals` once the engine has closed.
     func begin() async {
         if let engine = source.engine { await changes.follow(engine) }
-        let task = Task { [weak changes, source, interval, due, end] in
+        let task = Task { [weak changes, source, interval, due] in
             while !Task.isCancelled, let pause = await source.interval(interval) {
                 try? await Task.sleep(for: pause)
                 due.withLock { $0 = true }
                 changes?.wake()
             }
-            end.withLock { $0 = true }
             changes?.finish()
         }
         ticks.withLock { $0 = task }

@@ -77,7 +77,7 @@ package actor WatchSession {
         await access.startQueue()
         var feed = TaskFeed(of: access, every: .seconds(interval)).makeAsyncIterator()
         while !isStopped, let report = await feed.next(isolation: self) {
-            if case .changed = report {} else if await reportOwner() { feed.miss() }
+            if await reportOwner() { feed.miss() }
             let joined = reportMembers()
             switch report {
             case .all(var infos):
