@@ -77,12 +77,10 @@ struct GetCommand: Command {
             try own.check(source, of: barrel)
             var settings = options.input.settings
             if !settings.isFolderGiven {
-                settings.folder =
-                    try own.directory
-                    ?? Paths.absolute(
-                        options.isRecursive ? source.folderName : barrel, from: context.workingDirectory)
-                let usual = try Paths.absolute(source.folderName, from: context.workingDirectory)
-                if options.isRecursive, !settings.folder.isExactly(usual), own.directory != nil {
+                let usual = try Paths.absolute(
+                    options.isRecursive ? source.folderName : barrel, from: context.workingDirectory)
+                settings.folder = own.directory ?? usual
+                if options.isRecursive, !settings.folder.isExactly(usual) {
                     context.warn("The barrel \(barrel) has its files in \(settings.folder). -d names another folder.")
                 }
             }

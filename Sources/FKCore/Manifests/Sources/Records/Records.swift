@@ -142,7 +142,8 @@ package struct Records: Source {
     ) async throws(DownloadError) -> RecordSearch.Found {
         let servers = search.servers
         let found: RecordSearch.Found?
-        switch try Name(place.reference, servers) {
+        let name = try Name(place.reference, servers)
+        switch name {
         case .zenodo(let id): found = try await search.invenio("\(servers.zenodo)/records/\(id)")
         case .url(let url): found = try await search.record(at: url)
         case .doi(let doi):
@@ -156,7 +157,7 @@ package struct Records: Source {
             }
         }
         if let found { return found }
-        if case .url(let url) = try Name(place.reference, servers), search.asked.count == 1, let status = search.status
+        if case .url(let url) = name, search.asked.count == 1, let status = search.status
         {
             throw DownloadError(
                 .httpStatus,
