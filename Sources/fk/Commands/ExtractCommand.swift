@@ -156,7 +156,7 @@ private final class ArchiveUnpacker {
             status: ExitStatus.taskFailed)
     }
 
-    /// Refuses members that leave the folder: unzip takes the `..` off their names and goes on, so that one could replace another.
+    /// Refuses a zip with members that leave the folder. unzip removes `..` from their names, and a member could replace another one.
     private static func checkNames(_ archive: String, _ program: String) throws {
         let list = Process()
         let output = Pipe()
@@ -165,9 +165,7 @@ private final class ArchiveUnpacker {
         list.standardInput = FileHandle.nullDevice
         list.standardOutput = output
         list.standardError = FileHandle.nullDevice
-        var environment = ProcessInfo.processInfo.environment
-        for variable in ["UNZIP", "UNZIPOPT", "ZIPINFO", "ZIPINFOOPT"] { environment[variable] = nil }
-        list.environment = environment
+        list.environment = Unpacking.environment
         do { try list.run() } catch {
             throw CommandFailure(
                 "\(program) cannot be started: \(error.localizedDescription)", status: ExitStatus.taskFailed)
@@ -227,6 +225,12 @@ private final class Unpacking: @unchecked Sendable {
 
     var input: Int32 { stdin.fileHandleForWriting.fileDescriptor }
 
+    /// That of this process without the options of the user's shell: one such as -P must not let members leave the folder.
+    static var environment: [String: String] {
+        let options = ["TAR_OPTIONS", "TAR_READER_OPTIONS", "UNZIP", "UNZIPOPT", "ZIPINFO", "ZIPINFOOPT"]
+        return ProcessInfo.processInfo.environment.filter { !options.contains($0.key) }
+    }
+
     init(_ path: String, _ words: [String]) throws {
         name = path.lastPathPart
         process.executableURL = URL(fileURLWithPath: path)
@@ -234,10 +238,7 @@ private final class Unpacking: @unchecked Sendable {
         process.standardInput = stdin
         process.standardOutput = FileHandle.nullDevice
         process.standardError = stderr
-        var environment = ProcessInfo.processInfo.environment
-        // Options of the user's shell, such as -P, must not let members leave the folder.
-        for variable in ["TAR_OPTIONS", "UNZIP", "UNZIPOPT", "TAR_READER_OPTIONS"] { environment[variable] = nil }
-        process.environment = environment
+        process.environment = Self.environment
         process.terminationHandler = { [exited] _ in exited.signal() }
         do { try process.run() } catch {
             throw CommandFailure(
