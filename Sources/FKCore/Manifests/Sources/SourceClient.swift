@@ -290,8 +290,8 @@ struct SourceScope: Sendable, Hashable {
         return String(validating: Array(rest.joined(separator: [UInt8(ascii: "/")])), as: UTF8.self)
     }
 
-    /// The name of a URL that begins with that of the folder and goes on with unreserved characters (RFC 3986 section 2.3), as most do;
-    /// nil for any other one. It takes a tenth of the time.
+    /// Same as `name(of:)`, without decoding: for a URL of the folder's text and unreserved characters alone (RFC 3986 section 2.3).
+    /// nil for any other one. Most URLs of a listing are such.
     private func plainName(of url: String) -> String? {
         let bytes = url.utf8
         guard bytes.count > root.utf8.count, bytes.starts(with: root.utf8) else { return nil }

@@ -42,7 +42,7 @@ extension UInt8 {
     package var isASCIIDigit: Bool { (0x30...0x39).contains(self) }
     /// True for A to Z in either case.
     package var isASCIILetter: Bool { (0x41...0x5a).contains(self) || (0x61...0x7a).contains(self) }
-    /// True for what stands for itself in every part of a URL (RFC 3986 section 2.3): letters, digits, `-`, `.`, `_` and `~`.
+    /// True for an unreserved character (RFC 3986 section 2.3): letters, digits, `-`, `.`, `_` and `~`.
     package var isUnreserved: Bool {
         isASCIILetter || isASCIIDigit || self == 0x2d || self == 0x2e || self == 0x5f || self == 0x7e
     }
