@@ -266,10 +266,3 @@ extension RPCService {
         await reread(changes.map(\.id))
     }
 }
-
-extension HeaderField {
-    /// A name and a password as Basic authentication (RFC 7617).
-    static func login(_ user: String, _ password: String) -> Self {
-        Self("Authorization", "Basic " + Data("\(user):\(password)".utf8).base64EncodedString())
-    }
-}

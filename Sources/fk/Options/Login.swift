@@ -7,12 +7,7 @@ import Foundation
 enum Login {
     /// The Authorization header of the login in a URL; nil for a URL without one.
     static func header(inURL url: String) -> HeaderField? {
-        guard let login = URLParts(url).credentials else { return nil }
-        return basic(login.user, login.password)
-    }
-
-    private static func basic(_ name: String, _ password: String) -> HeaderField {
-        HeaderField("Authorization", "Basic " + Data("\(name):\(password)".utf8).base64EncodedString())
+        URLParts(url).credentials.map { .login($0.user, $0.password) }
     }
 
     static let spec = OptionSpec.value(
@@ -47,7 +42,7 @@ enum Login {
         guard !(name + password).unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7f }) else {
             throw arguments.error("--user: name and password cannot have control characters.")
         }
-        return basic(name, password)
+        return .login(name, password)
     }
 }
 
