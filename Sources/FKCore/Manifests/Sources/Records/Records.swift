@@ -157,8 +157,7 @@ package struct Records: Source {
             }
         }
         if let found { return found }
-        if case .url(let url) = name, search.asked.count == 1, let status = search.status
-        {
+        if case .url(let url) = name, search.asked.count == 1, let status = search.status {
             throw DownloadError(
                 .httpStatus,
                 "The list cannot be fetched: the server answered with HTTP \(status)."
