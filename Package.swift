@@ -68,7 +68,7 @@ let package = Package(
             ]),
         .target(
             name: "FKPrograms", dependencies: ["FKCore", "FKEngine", "FKMiddleware"],
-            path: "Sources/FKCore/Programs"),
+            path: "Sources/FKCore/Programs", swiftSettings: small),
         .target(
             name: "FKCompatibility", dependencies: ["CSystem", "FKCore", "FKEngine", "FKMiddleware"],
             path: "Sources/FKCore/Compatibility"),

@@ -16,10 +16,12 @@ public struct TaskID: Sendable, Hashable, Codable, CustomStringConvertible, Comp
     }
 
     private init(bytes: [UInt8]) {
-        func word(_ index: Int) -> UInt64 {
-            bytes[index * 8..<index * 8 + 8].reduce(0) { $0 << 8 | UInt64($1) }
+        words = bytes.withUnsafeBytes { bytes in
+            func word(_ index: Int) -> UInt64 {
+                UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: index * 8, as: UInt64.self))
+            }
+            return (word(0), word(1), word(2), word(3))
         }
-        words = (word(0), word(1), word(2), word(3))
     }
 
     /// Parses 64 lower-case hexadecimal digits; nil for any other text.

@@ -17,8 +17,9 @@ package struct TaskAddition: Sendable {
         self.run = run
     }
 
-    /// The number of tasks in a request to an engine of this process.
-    private static let portion = 1_000
+    /// The number of tasks in a request to an engine of this process. The first ones are fetched while the others are added: 5,000 files
+    /// of a folder take 4 % less time than with 1,000.
+    private static let portion = 200
     /// The approximate size in bytes of a request to another process. It answers about once a second.
     private static let messageSize = 8 << 20
 

@@ -117,8 +117,8 @@ package actor Engine {
         let destinations = Destinations(schedule, chains, budget: budget)
         let deliveries = configure.background.flatMap { Deliveries($0, configure.networks, in: workPath) }
         phases = Phases(
-            reporter, limits: limits, sync: sync, transport: transport, inbox: inbox, destinations: destinations,
-            diskWork: diskWork, deliveries: deliveries, readers: readers)
+            reporter, limits: limits, sync: sync, fetchers: Fetchers(transport, deliveries), inbox: inbox,
+            destinations: destinations, diskWork: diskWork, readers: readers)
         self.deliveries = deliveries
         let control = TaskControl(
             reporter, limits: limits, sync: sync, diskWork: diskWork, engine: inbox.engine, runsAll: scope == .all)

@@ -51,6 +51,8 @@ struct SourceComparison {
 
     private let context: CommandContext
     private let folder: String
+    /// The folder, also with its symbolic links resolved.
+    private let roots: [String]
     /// Receives each file once its result is certain.
     private let show: ((SourceComparison, File) -> Void)?
     /// True if a new file may be a member whose URL has changed.
@@ -72,6 +74,7 @@ struct SourceComparison {
     ) throws {
         self.context = context
         self.folder = folder
+        roots = [folder, EntryFolders.resolved(folder)]
         self.show = show
         isSure = !listed.isIncomplete
         let scratch = try ScratchFolder.base(context)
@@ -188,11 +191,11 @@ struct SourceComparison {
     private static func path(of task: TaskDescription) -> String? { task.directory.map { "\($0)/\(name(of: task))" } }
 
     private func isBelow(_ path: String) -> Bool {
-        [folder, EntryFolders.resolved(folder)].contains { Paths.isBelow(path, $0) }
+        roots.contains { Paths.isBelow(path, $0) }
     }
 
     private func below(_ path: String) -> String {
-        for root in [folder, EntryFolders.resolved(folder)] where Paths.isBelow(path, root) {
+        for root in roots where Paths.isBelow(path, root) {
             return String(path.utf8.dropFirst(root.utf8.count + 1)) ?? path
         }
         return path

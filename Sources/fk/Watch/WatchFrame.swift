@@ -50,7 +50,7 @@ struct WatchFrame {
     // MARK: Head and bottom
 
     private func title(_ model: WatchModel) -> String {
-        let rate = model.rates.isEmpty || model.owner == .some(nil) ? "" : Formatting.rate(model.meters.rate ?? 0)
+        let rate = model.watched.rates.isEmpty || model.watched.owner == .some(nil) ? "" : Formatting.rate(model.watched.meters.rate ?? 0)
         let words: [(DownloadState, String)] = [
             (.action, "running"), (.idle, "waiting"), (.error, "failed"), (.suspend, "suspended"),
             (.cancel, "cancelled"), (.complete, "complete"),
@@ -59,7 +59,7 @@ struct WatchFrame {
         // In front of the counts, because a narrow title is cut at its end.
         if !model.filter.isEmpty { parts.append("/\(Escaping.visible(model.filter))") }
         for (state, word) in words {
-            let count = model.counts[state] ?? 0
+            let count = model.watched.counts[state] ?? 0
             if count > 0 { parts.append("\(count) \(word)") }
         }
         if let barrel = model.barrel { parts.append("barrel \(Escaping.visible(barrel))") }
@@ -82,27 +82,27 @@ struct WatchFrame {
         return Columns.width(of: kept) + 2 <= room ? "\(kept) \(mark)" : kept
     }
 
-    private func isWarning(_ model: WatchModel) -> Bool { model.owner == .some(nil) || model.silentEngine != nil }
+    private func isWarning(_ model: WatchModel) -> Bool { model.watched.owner == .some(nil) || model.watched.silentEngine != nil }
 
     private func status(_ model: WatchModel) -> String {
-        if let silent = model.silentEngine {
+        if let silent = model.watched.silentEngine {
             return Style.yellow(Columns.clip(Escaping.visible(silent), to: columns, mark: mark), usesColor)
         }
-        guard let owner = model.owner else { return "" }
+        guard let owner = model.watched.owner else { return "" }
         guard let pid = owner else {
             let text = "No process runs the downloads. Start them with: \(runCommand), or x"
             return Style.yellow(Columns.clip(Escaping.visible(text), to: columns, mark: mark), usesColor)
         }
         var text = "Process \(pid) runs the downloads."
-        if let limit = model.limit { text += " Limit \(Formatting.rate(Double(limit)))." }
+        if let limit = model.watched.limit { text += " Limit \(Formatting.rate(Double(limit)))." }
         return Style.dim(Columns.fit(text, to: columns, mark: mark), usesColor)
     }
 
     private func graph(_ model: WatchModel) -> String {
-        let highest = model.rates.suffix(columns).max() ?? 0
+        let highest = model.watched.rates.suffix(columns).max() ?? 0
         let label = highest > 0 ? "  peak \(Formatting.rate(highest))" : ""
         let room = columns - Columns.width(of: label)
-        return Style.cyan(RateGraph.text(model.rates, columns: room, usesUnicode: usesUnicode), usesColor)
+        return Style.cyan(RateGraph.text(model.watched.rates, columns: room, usesUnicode: usesUnicode), usesColor)
             + Style.dim(label, usesColor)
     }
 
@@ -180,13 +180,13 @@ struct WatchFrame {
     private func list(_ model: inout WatchModel, rows: Int) -> [String] {
         let visible = model.visible(rows: rows)
         guard !visible.isEmpty else {
-            guard model.isLoaded else { return ["  Reading the tasks ..."] }
+            guard model.watched.isLoaded else { return ["  Reading the tasks ..."] }
             let isFiltered = !model.filter.isEmpty || model.barrel != nil
             let text =
                 isFiltered ? "  No task matches. Esc clears the filter." : "  No tasks. Add some with: fk get URL"
             return [Columns.fit(text, to: columns, mark: mark)]
         }
-        let infos = visible.compactMap { model.tasks[$0]?.info }
+        let infos = visible.compactMap { model.watched.tasks[$0]?.info }
         let labels = DistinctNames.labels(infos)
         let selected = model.selected()?.id
         let layout = layout(infos)
@@ -210,7 +210,7 @@ struct WatchFrame {
     private func row(
         _ info: DownloadInfo, _ label: String?, _ model: WatchModel, _ layout: ProgressFrame, isSelected: Bool
     ) -> String {
-        var task = TaskLine(info, label: label, meters: model.meters, time: time, now: now)
+        var task = TaskLine(info, label: label, meters: model.watched.meters, time: time, now: now)
         if let (text, style) = note(info, task.note) {
             task.note = text
             task.noteStyle = style
@@ -250,7 +250,7 @@ struct WatchFrame {
     }
 
     private func details(_ model: inout WatchModel, _ id: TaskID, rows: Int) -> [String] {
-        guard let info = model.tasks[id]?.info else { return ["  The task is gone."] }
+        guard let info = model.watched.tasks[id]?.info else { return ["  The task is gone."] }
         let head = [row(info, nil, model, layout([info]), isSelected: false), ""]
         let room = max(0, rows - head.count)
         let lines = model.details.flatMap { Columns.fold($0, to: columns - 2, indent: 4) }

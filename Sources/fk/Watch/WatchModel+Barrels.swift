@@ -26,7 +26,7 @@ extension WatchModel {
 
     /// The rate of a barrel's tasks in bytes a second.
     func rate(ofBarrel name: String) -> Double {
-        tasks.values.reduce(0) { sum, task in
+        watched.tasks.values.reduce(0) { sum, task in
             guard task.info.state == .action, task.info.barrels.containsExactly(name) else { return sum }
             return sum + Double(task.info.bytesPerSecond)
         }
@@ -35,7 +35,7 @@ extension WatchModel {
     /// The sums of all barrels, by name. Trashed and forgotten members are not among them.
     func barrelSums() -> [BarrelSum] {
         var sums: [ExactText: BarrelSum] = [:]
-        for task in tasks.values {
+        for task in watched.tasks.values {
             let info = task.info
             for name in info.barrels {
                 var sum = sums[ExactText(name)] ?? BarrelSum(name: name)
@@ -45,7 +45,7 @@ extension WatchModel {
                 sum.received &+= info.count.received
                 sum.expected &+= info.count.expected ?? info.count.received
                 if info.count.expected == nil, info.state != .complete { sum.isLowerBound = true }
-                if info.state == .action { sum.rate += meters.rate(of: info.id) ?? 0 }
+                if info.state == .action { sum.rate += watched.meters.rate(of: info.id) ?? 0 }
                 sums[ExactText(name)] = sum
             }
         }

@@ -119,7 +119,7 @@ extension WatchModel {
     /// The tasks on which a verb acts: the marked ones, else the selected one.
     private var acted: [DownloadInfo] {
         mutating get {
-            if page == .list, !marked.isEmpty { return shown().filter(marked.contains).compactMap { tasks[$0]?.info } }
+            if page == .list, !marked.isEmpty { return shown().filter(marked.contains).compactMap { watched.tasks[$0]?.info } }
             return selected().map { [$0] } ?? []
         }
     }
@@ -138,9 +138,9 @@ extension WatchModel {
     }
 
     private mutating func start() -> [Effect] {
-        if case .some(.some(let pid)) = owner { say("Process \(pid) runs the downloads already.") }
-        guard owner == .some(nil) else { return [] }
-        guard counts[.idle, default: 0] > 0 else {
+        if case .some(.some(let pid)) = watched.owner { say("Process \(pid) runs the downloads already.") }
+        guard watched.owner == .some(nil) else { return [] }
+        guard watched.counts[.idle, default: 0] > 0 else {
             say("Nothing waits.")
             return []
         }
@@ -167,7 +167,7 @@ extension WatchModel {
 
     private mutating func limit(isRaised: Bool) -> [Effect] {
         if let name = chosenBarrel { return [.limitBarrel(name, isRaised: isRaised, rate: rate(ofBarrel: name))] }
-        let rate = isRaised ? RateSteps.higher(than: limit) : RateSteps.lower(than: limit, rate: meters.rate ?? 0)
+        let rate = isRaised ? RateSteps.higher(than: watched.limit) : RateSteps.lower(than: watched.limit, rate: watched.meters.rate ?? 0)
         say("rate limit: \(rate.map { Formatting.rate(Double($0)) } ?? "none")")
         return [.request(EngineMessage(.limit(rate: rate, barrel: nil)))]
     }

@@ -71,10 +71,10 @@ import Testing
                 .progress([info("run", .action, received: Int64(second) << 20, expected: 10 << 20)]),
                 time: Int64(second) * 1_000_000_000)
         }
-        #expect(model.rates == [Double](repeating: 1_048_576, count: 5))
+        #expect(model.watched.rates == [Double](repeating: 1_048_576, count: 5))
         #expect(frame(&model)[2].hasSuffix("peak 1.0 MiB/s") && frame(&model)[0].hasSuffix("1.0 MiB/s"))
         for second in 6...2_000 { model.apply(.progress([]), time: Int64(second) * 1_000_000_000) }
-        #expect(model.rates.count == WatchModel.graphLength)
+        #expect(model.watched.rates.count == WatchedTasks.graphLength)
     }
 
     @Test("Ten thousand tasks: a frame and a key take little") func many() {

@@ -13,7 +13,7 @@ import Testing
         #expect(names(&model) == ["run2", "held", "gone", "wait", "off", "done", "run"])
         model.apply(.changed([info("off", .unknown), info("new", .idle)]), time: 0)
         #expect(names(&model) == ["run2", "held", "gone", "wait", "new", "done", "run"])
-        #expect(model.counts[.complete] == 2 && model.counts[.cancel] == 0)
+        #expect(model.watched.counts[.complete] == 2 && model.watched.counts[.cancel] == 0)
     }
 
     @Test("A new report of all tasks replaces what was known and keeps the order") func all() {
@@ -21,7 +21,7 @@ import Testing
         _ = model.handle(.end, rows: 24)
         model.apply(.all([info("done", .complete), info("wait", .idle)]), time: 0)
         #expect(names(&model) == ["wait", "done"])
-        #expect(model.counts.values.reduce(0, +) == 2)
+        #expect(model.watched.counts.values.reduce(0, +) == 2)
     }
 
     @Test("The selection stays at its task while the list changes") func selection() {
@@ -112,14 +112,14 @@ import Testing
         look(50_000_000, 0)
         look(50_400_000, 1)
         look(50_800_000, 2)
-        #expect(model.rates == [400_000, 400_000] && model.meters.rate == 400_000)
+        #expect(model.watched.rates == [400_000, 400_000] && model.watched.meters.rate == 400_000)
         model.apply(.changed([info("run", .complete, received: 51_200_000)]), time: 2 * second)
         model.apply(.progress([]), time: 3 * second)
-        #expect(model.rates.last == 400_000)
+        #expect(model.watched.rates.last == 400_000)
         // Another report of all tasks is no moment in which everything arrived.
         model.apply(.all([info("run", .action, received: 90_000_000)]), time: 3 * second)
         look(91_000_000, 4)
-        #expect(model.rates.last == 0)
+        #expect(model.watched.rates.last == 0)
     }
 
     @Test("Without a process there is no rate, and no task runs") func rateOfNobody() {
@@ -134,7 +134,7 @@ import Testing
         #expect(!frame(&model)[0].contains("B/s") && frame(&model)[0].hasPrefix("fk watch  1 waiting"))
         model.apply(.progress([info("run", .action, received: 9_000)]), time: 5_000_000_000)
         model.apply(.changed([info("run", .action, received: 9_000)]), time: 5_000_000_000)
-        #expect(model.counts[.action] == 0 && model.meters.rate == nil)
+        #expect(model.watched.counts[.action] == 0 && model.watched.meters.rate == nil)
     }
 
     @Test("A second after the last task was suspended there is no rate, and the next one is that of what runs then")
@@ -145,15 +145,15 @@ import Testing
             model.apply(.progress(infos), time: tenths * second / 10)
         }
         for tenths in Int64(0)..<50 { look([info("run", .action, received: tenths * 100_000)], tenths) }
-        #expect(model.meters.rate == 1_000_000)
+        #expect(model.watched.meters.rate == 1_000_000)
         look([], 50)
-        #expect(model.meters.rate != nil, "the next file may begin at once")
+        #expect(model.watched.meters.rate != nil, "the next file may begin at once")
         for tenths in Int64(51)...69 { look([], tenths) }
-        #expect(model.meters.rate == nil && frame(&model)[0].hasSuffix(" 0 B/s"))
+        #expect(model.watched.meters.rate == nil && frame(&model)[0].hasSuffix(" 0 B/s"))
         for tenths in Int64(70)...80 {
             look([info("run", .action, received: 5_000_000 + (tenths - 70) * 50_000)], tenths)
         }
-        #expect(model.meters.rate.map { abs($0 - 500_000) < 60_000 } == true, "\(model.meters.rate ?? 0)")
+        #expect(model.watched.meters.rate.map { abs($0 - 500_000) < 60_000 } == true, "\(model.watched.meters.rate ?? 0)")
     }
 
     @Test(

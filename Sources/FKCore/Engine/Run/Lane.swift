@@ -31,6 +31,8 @@ final class Lane {
     var permit: HostPermit?
     /// The start of the range that it has requested and not received yet.
     var claim: Int64?
+    /// How its bytes come since its last request; nil before the first one.
+    var fetcher: (any Fetcher)?
     var operation: (any TransportOperation)?
     /// Masks the secrets of its last request; nil before the first one.
     var echo: EchoMasking?

@@ -77,8 +77,8 @@ struct Computed {
 
     /// A response has ended at the end of the file.
     mutating func adoptDigest(of receiver: RangeReceiver) {
-        if let digester = receiver.digester { digest = (digester.algorithm, digester.hex()) }
-        if let follower = receiver.follower { self.follower = follower }
+        if let digester = receiver.digests.digester { digest = (digester.algorithm, digester.hex()) }
+        if let follower = receiver.digests.follower { self.follower = follower }
     }
 
     /// The file was filled from another one with this SHA-256.

@@ -6,26 +6,24 @@ final class Phases {
     private let reporter: Reporter
     private let limits: RateLimits
     private let sync: SyncService
-    private let transport: any Transport
     private let inbox: EngineInbox
     private let destinations: Destinations
     private let diskWork: DispatchQueue
-    private let deliveries: Deliveries?
+    private let fetchers: Fetchers
     /// Finished files by their digests, for tasks with `TaskOptions.reuse`.
     private let reuse = ReuseIndex()
     /// The readers of the tasks.
     let readers: Readers
 
     init(
-        _ reporter: Reporter, limits: RateLimits, sync: SyncService, transport: any Transport, inbox: EngineInbox,
-        destinations: Destinations, diskWork: DispatchQueue, deliveries: Deliveries? = nil, readers: Readers = Readers()
+        _ reporter: Reporter, limits: RateLimits, sync: SyncService, fetchers: Fetchers, inbox: EngineInbox,
+        destinations: Destinations, diskWork: DispatchQueue, readers: Readers = Readers()
     ) {
         self.readers = readers
-        self.deliveries = deliveries
+        self.fetchers = fetchers
         self.reporter = reporter
         self.limits = limits
         self.sync = sync
-        self.transport = transport
         self.inbox = inbox
         self.destinations = destinations
         self.diskWork = diskWork
@@ -40,8 +38,7 @@ final class Phases {
 
     func transfer(of run: TaskRun, _ part: OpenPart) -> Transfer {
         Transfer(
-            run, part, limits: limits, transport: transport, inbox: inbox, destinations: destinations, reuse: reuse,
-            deliveries: deliveries)
+            run, part, limits: limits, fetchers: fetchers, inbox: inbox, destinations: destinations, reuse: reuse)
     }
 
     func publication(of run: TaskRun, _ transfer: Transfer) -> Publication {

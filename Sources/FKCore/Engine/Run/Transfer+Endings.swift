@@ -27,7 +27,7 @@ extension Transfer {
 
     func responseEnded(_ lane: Lane, _ receiver: RangeReceiver) {
         answered(lane, receiver.head)
-        let delivery = lane.operation as? DeliveryOperation
+        let operation = lane.operation
         lane.operation = nil
         lane.receiver = nil
         do throws(DownloadError) {
@@ -41,7 +41,7 @@ extension Transfer {
         }
         adopt(receiver, isIntact: lane.reopens == pieces.reopens)
         recordOrigin(of: receiver, lane)
-        if let delivery { settle(delivery, receiver) }
+        if let operation { lane.fetcher?.settle(operation, receiver, of: self) }
         if isEnding || lane.isUnwanted { return laneEnded(lane) }
         if let error = localError { return end(.fail(error), without: lane) }
         guard let outcome = receiver.outcome else { return }

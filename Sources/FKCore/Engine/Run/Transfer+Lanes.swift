@@ -212,7 +212,7 @@ extension Transfer {
 
     /// Sets the task's new number of connections.
     func setConnections(_ limit: ConnectionLimit) {
-        laneSet.setLimit(usesDeliveries ? .fixed(1) : limit)
+        laneSet.setLimit(fetcher.connections(limit))
         grow()
     }
 }

@@ -93,7 +93,7 @@ extension Transfer {
         guard !wrong.isEmpty else { return (0, nil) }
         let running = lanes.compactMap { lane -> (range: Range<Int64>, source: String)? in
             guard let receiver = lane.receiver, let index = lane.index else { return nil }
-            // `receiver.start` belongs to the transport's thread.
+            // `receiver.digests` belongs to the transport's thread.
             let (start, end) = (receiver.plan.ask.start, part.counters.value(index))
             return end > start ? (start..<end, lane.mirror ?? url) : nil
         }
@@ -168,7 +168,7 @@ extension Transfer {
 
     /// Remembers which source has sent the bytes of a response.
     func recordOrigin(of receiver: RangeReceiver, _ lane: Lane) {
-        guard let start = receiver.start else { return }
+        guard let start = receiver.digests.start else { return }
         if lane.mirror != nil { run.attempt.combine() }
         guard entry.hasPieceDigests else { return }
         // An error is reported by `comparePieces`, when no lane is in use.

@@ -10,7 +10,7 @@ extension Transfer {
 
     /// The readers for the planner; nil without any, and for a file that the system delivers in pieces.
     var reading: Reading? {
-        guard let feed = entry.feed, !usesDeliveries else { return nil }
+        guard let feed = entry.feed, fetcher.isDivided else { return nil }
         return feed.reading(canSeek: mayDivide, connections: laneSet.growth.limit)
     }
 

@@ -28,9 +28,9 @@ extension Transfer {
         // The digest or checksum of the piece decides, and not the bytes before it.
         if lane.repairs != nil || entry.record.isRepair { ask.overlap = 0 }
         lane.nextAsk = nil
-        if usesDeliveries, lane.trial == nil, let deliveries {
-            ask = DeliveryRules.cap(ask, total: known.length, size: deliveries.session.pieceSize)
-        }
+        let fetcher = fetcher(of: lane)
+        ask = fetcher.cap(ask, total: known.length)
+        lane.fetcher = fetcher
         if isStream, laneSet.growth.limit > 1, ask.usesRange, let reading, reading.canSeek {
             ask.end = min(ask.end ?? .max, ask.start + reading.portion, entry.record.expected ?? .max)
         }
@@ -172,9 +172,7 @@ extension Transfer {
         lane.isUnanswered = true
         let echo = EchoMasking(request)
         lane.echo = echo
-        lane.operation =
-            deliver(request, with: lane, echo)
-            ?? transport.start(request, handler: handler(for: lane, limits(of: lane), echo))
+        lane.operation = (lane.fetcher ?? fetcher(of: lane)).start(request, with: lane, of: self, echo)
     }
 
     /// Names the login host in the history, once.
@@ -183,7 +181,7 @@ extension Transfer {
         if !entry.record.history.contains(where: { $0.what == what }) { run.appendHistory(by: "login", what) }
     }
 
-    private func limits(of lane: Lane) -> LimiterSet {
+    func limits(of lane: Lane) -> LimiterSet {
         lane.mirror.flatMap { rates.limiter(ofHost: HostName.site($0), for: entry) }
             .map { LimiterSet([$0], and: limits) } ?? limits
     }

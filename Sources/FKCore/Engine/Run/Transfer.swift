@@ -18,9 +18,9 @@ final class Transfer {
     unowned let run: TaskRun
     let entry: TaskEntry
     let inbox: EngineInbox
-    let transport: any Transport
-    /// Performs requests while the application is suspended; nil without a session.
-    let deliveries: Deliveries?
+    private let fetchers: Fetchers
+    /// How its bytes come now.
+    var fetcher: any Fetcher { fetchers.fetcher(for: entry) }
     unowned let destinations: Destinations
     private let reuse: ReuseIndex
     unowned let rates: RateLimits
@@ -55,21 +55,19 @@ final class Transfer {
     var isEnding: Bool { run.stop != nil || laneSet.afterLanes != nil }
 
     init(
-        _ run: TaskRun, _ part: OpenPart, limits: RateLimits, transport: any Transport, inbox: EngineInbox,
-        destinations: Destinations, reuse: ReuseIndex, deliveries: Deliveries?
+        _ run: TaskRun, _ part: OpenPart, limits: RateLimits, fetchers: Fetchers, inbox: EngineInbox,
+        destinations: Destinations, reuse: ReuseIndex
     ) {
-        self.deliveries = deliveries
         self.run = run
         self.part = part
-        self.transport = transport
+        self.fetchers = fetchers
         self.inbox = inbox
         self.destinations = destinations
         self.reuse = reuse
         entry = run.entry
         rates = limits
         self.limits = LimiterSet(limits.limiters(for: entry), of: entry.record.number)
-        let usesDeliveries = deliveries?.isInUse(by: entry) ?? false
-        laneSet = LaneSet(limit: usesDeliveries ? .fixed(1) : limits.connections(of: entry))
+        laneSet = LaneSet(limit: fetchers.fetcher(for: entry).connections(limits.connections(of: entry)))
     }
 
     deinit { limits.leave() }
@@ -180,7 +178,7 @@ final class Transfer {
     func adopt(_ receiver: RangeReceiver, isIntact: Bool) {
         entry.foldCounters()
         if isIntact, let piece = receiver.piece { entry.record.add(piece) }
-        computed.merge(receiver.sums)
+        computed.merge(receiver.digests.sums)
     }
 
     /// A body has ended, at the end of the file if the digest is to be known.
@@ -305,7 +303,13 @@ final class Transfer {
     }
 
     /// The number of connections that the file may have.
-    var connectionLimit: ConnectionLimit { usesDeliveries ? .fixed(1) : rates.connections(of: entry) }
+    var connectionLimit: ConnectionLimit { fetcher.connections(rates.connections(of: entry)) }
+
+    /// Set while the system has its request.
+    var systemWait: Waiting? { fetchers.systemWait(of: entry.id, run.configure.networks) }
+
+    /// How the bytes of a lane come now.
+    func fetcher(of lane: Lane) -> any Fetcher { lane.trial == nil ? fetcher : fetchers.usual }
 
     // MARK: Stopping
 

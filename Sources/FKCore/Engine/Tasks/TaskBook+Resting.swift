@@ -3,7 +3,7 @@ import FKMiddleware
 /// Tasks leave the memory while there are many, and are read back when they are needed.
 extension TaskBook {
     /// The number of tasks that stay in memory in an engine of chosen tasks.
-    package static let tasksInMemory = 1_000
+    package static let tasksInMemory = 4_096
     /// The number of tasks that stay in memory in an engine of all tasks: an application asks for them again and again.
     static let tasksOfApplications = 20_000
 

@@ -17,8 +17,8 @@ import Synchronization
 /// handed over what it has read, or until the buffer is full.
 final class RangeReceiver: TransportHandler, @unchecked Sendable {
     // Sendable because the mutable members belong to the transport's thread until `onEnd` is called, and to the
-    // engine afterwards. `isRecorded` always belongs to the engine. `gateIsOpen`, `limit`, `hasHead` and
-    // `hasInlineHead` are atomics. The lock of the engine's inbox hands the receiver over.
+    // engine afterwards. `isRecorded` always belongs to the engine. `signals` are atomics. The lock of the engine's
+    // inbox hands the receiver over.
 
     /// The end of the response.
     enum Outcome {
@@ -52,23 +52,30 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
         var echo: EchoMasking
     }
 
+    /// What the transport's thread and the engine's tell each other.
+    private struct Signals: ~Copyable {
+        let hasHead = Atomic<Bool>(false)
+        let hasInlineHead = Atomic<Bool>(false)
+        let waitsForReader = Atomic<Bool>(false)
+        let gateIsOpen = Atomic<Bool>(false)
+        /// The end of the range (exclusive).
+        let limit = Atomic<Int64>(.max)
+    }
+
     let plan: Plan
     /// The index of the range and of its live counter. The engine sets it before it opens the gate.
     private(set) var index: Int
     private(set) var head: ResponseHead?
     /// True once there is a head. Safe to read from any thread at any time.
-    var isAnswered: Bool { hasHead.load(ordering: .relaxed) }
-    private let hasHead = Atomic<Bool>(false)
+    var isAnswered: Bool { signals.hasHead.load(ordering: .relaxed) }
     /// True if the body is written without asking the engine. Safe to read from any thread. Once it is true, `head`,
     /// `decision` and `askedEngine` no longer change and are safe to read as well.
-    var isInline: Bool { hasInlineHead.load(ordering: .acquiring) }
-    private let hasInlineHead = Atomic<Bool>(false)
+    var isInline: Bool { signals.hasInlineHead.load(ordering: .acquiring) }
     /// For the engine: the record contains what the head says.
     var isRecorded = false
     private(set) var decision: ResumeRules.HeadDecision?
     /// True while it waits for the reader of a stream. Safe to read from any thread.
-    var isHeld: Bool { waitsForReader.load(ordering: .relaxed) }
-    private let waitsForReader = Atomic<Bool>(false)
+    var isHeld: Bool { signals.waitsForReader.load(ordering: .relaxed) }
     /// The length of the whole file, if the head contains it.
     var total: Int64? {
         switch decision {
@@ -81,52 +88,26 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
         if case .append(_, let until, _) = decision { until } else { nil }
     }
     /// True if the body has ended before the end that its `Content-Range` announced, or another connection's range.
-    var isCut: Bool { announced.map { position < min($0, limit.load(ordering: .acquiring)) } ?? false }
+    var isCut: Bool { announced.map { position < min($0, signals.limit.load(ordering: .acquiring)) } ?? false }
     /// True if the end of this response is not known to be the end of the file: it is a part of a file of unknown length.
     var isPart: Bool { announced != nil && total == nil }
     private(set) var outcome: Outcome?
     /// The offset in the file of the next byte.
     private(set) var position: Int64
-    /// The offset of the first byte that was written; nil if none was.
-    private(set) var start: Int64?
-    /// The digest of the file while its bytes arrive in order from 0; nil as soon as they do not, and for a large file.
-    private(set) var digester: Digester?
-    /// Computes the digest of a large file whose bytes arrive in order from 0.
-    private(set) var follower: DigestFollower?
-    /// The position up to which the follower may read.
-    private var followed: Int64 = 0
+    /// What is computed over the written bytes.
+    private(set) var digests = BodyDigests()
     /// The written piece with its checksum.
     var piece: PieceChecksum? {
-        pieceStart.map { PieceChecksum(start: $0, end: position, crc32c: wantsSums ? sums.whole : crc.value) }
+        guard plan.wantsPiece, let start = digests.start else { return nil }
+        return PieceChecksum(start: start, end: position, crc32c: digests.whole)
     }
-    /// The checksums of the file's pieces, of the bytes that were written.
-    private(set) var sums = PieceSums()
-    private var wantsSums = false
-    private var pieceStart: Int64?
-    private var crc = CRC32C()
     /// True once the gate was needed. The engine has then recorded the head.
     private(set) var askedEngine = false
 
-    /// The bytes before the seam, requested again for comparison.
-    private var seam: TailComparison?
-    /// True until the bytes before the seam have been compared. The head then says nothing about the stored bytes.
-    private(set) var isUncompared = false
-    /// A body that may be a web page in the place of the file; nil once its first bytes have shown that it is none.
-    private var look: Look?
-    /// First bytes that were looked at, and are written once the gate is open.
-    private var seen: [UInt8] = []
-
-    /// The first bytes of a body that may be a web page.
-    private struct Look {
-        /// The error for a page.
-        var error: DownloadError
-        var held: [UInt8] = []
-        /// True if the part file is empty.
-        var isFresh: Bool
-        /// The length of the body; nil if it is unknown.
-        var length: Int64?
-    }
-
+    /// What the first bytes have to show before any is written.
+    private var first = FirstBytes()
+    /// True until they have shown it. The head then says nothing about the stored bytes.
+    var isUncompared: Bool { first.isUndecided }
     /// The number of compared or written bytes that the transport offers again, before new ones.
     private var handled = 0
     /// Bytes that have arrived and are not in the part file yet; nil if there are none.
@@ -136,8 +117,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
 
     /// Set if the head had an error status.
     private var refusal: RefusedAnswer?
-    private let gateIsOpen = Atomic<Bool>(false)
-    private let limit = Atomic<Int64>(.max)
+    private let signals = Signals()
     private let onGate: @Sendable (RangeReceiver) -> Void
     private let onEnd: @Sendable (RangeReceiver) -> Void
 
@@ -161,11 +141,11 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
     func assign(index: Int) { self.index = index }
 
     /// Allows writing, after the engine has recorded the head. Call the operation's `resume()` afterwards.
-    func openGate() { gateIsOpen.store(true, ordering: .releasing) }
+    func openGate() { signals.gateIsOpen.store(true, ordering: .releasing) }
 
     /// Moves the end of the range (exclusive) when another connection takes its second half. Safe to call from any
     /// thread.
-    func setLimit(_ end: Int64) { limit.store(end, ordering: .releasing) }
+    func setLimit(_ end: Int64) { signals.limit.store(end, ordering: .releasing) }
 
     // MARK: TransportHandler, on the transport's thread
 
@@ -173,16 +153,16 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
         let decision = ResumeRules.decide(head: head, ask: plan.ask, known: plan.known, segments: plan.segments)
         self.head = head
         self.decision = decision
-        hasHead.store(true, ordering: .relaxed)
+        signals.hasHead.store(true, ordering: .relaxed)
         switch decision {
         case .append(let skip, let until, let total):
             position = plan.ask.start
-            limit.store(until ?? total ?? .max, ordering: .relaxed)
+            signals.limit.store(until ?? total ?? .max, ordering: .relaxed)
             try prepare(
                 head, isFresh: position == 0, overlap: skip, length: (until ?? total).map { $0 - position })
         case .startOver(let total):
             position = 0
-            limit.store(total ?? .max, ordering: .relaxed)
+            signals.limit.store(total ?? .max, ordering: .relaxed)
             let isFresh = plan.ask.start == 0
             try prepare(head, isFresh: isFresh, overlap: 0, length: total)
         case .complete(let total):
@@ -199,18 +179,9 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
     }
 
     private func prepare(_ head: ResponseHead, isFresh: Bool, overlap: Int64, length: Int64?) throws(DownloadError) {
-        wantsSums = plan.part.ring == nil && (total ?? .max) > PieceSums.pieceLength
-        if position == 0, plan.part.ring == nil, let algorithm = plan.digest ?? ServerDigest.parse(head)?.algorithm,
-            algorithm != .gitBlob || total != nil, algorithm != .crc32c || !wantsSums
-        {
-            if let total, total >= DigestFollower.minLength {
-                follower = DigestFollower(algorithm, length: total, of: plan.part)
-            } else {
-                digester = Digester(algorithm, length: total ?? 0)
-            }
-        }
+        digests.begin(plan, head, at: position, total: total)
         if overlap > 0 {
-            isUncompared = true
+            first.beginComparison()
             let held = try plan.part.bytes(at: plan.ask.start - overlap, count: Int(overlap))
             guard held.count == Int(overlap) else {
                 outcome = .seamDiffers
@@ -220,12 +191,11 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
                 outcome = .seamProvesNothing
                 throw Self.stopped
             }
-            seam = TailComparison(held: held)
+            first.compare(with: held)
             return
         }
         if let decision, let error = ResumeRules.suspicion(of: head, decision, ask: plan.ask, known: plan.known) {
-            isUncompared = true
-            look = Look(error: error, isFresh: isFresh, length: length)
+            first.look(for: .init(error: error, isFresh: isFresh, length: length))
             return
         }
         beginWriting(isFresh: isFresh, length: length)
@@ -234,8 +204,8 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
     /// Opens the gate for a small body, or asks the engine for it.
     private func beginWriting(isFresh: Bool, length: Int64?) {
         if isFresh, let length, length <= plan.inlineLimit {
-            gateIsOpen.store(true, ordering: .relaxed)
-            hasInlineHead.store(true, ordering: .releasing)
+            signals.gateIsOpen.store(true, ordering: .relaxed)
+            signals.hasInlineHead.store(true, ordering: .releasing)
         } else {
             askedEngine = true
             onGate(self)
@@ -250,12 +220,11 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
 
     func transport(didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict {
         if let verdict = refusal?.append(bytes) { return verdict }
-        if let verdict = lookAt(bytes) ?? compare(bytes) { return verdict }
-        guard gateIsOpen.load(ordering: .acquiring) else { return .pause(nil) }
+        if let verdict = look(at: bytes) { return verdict }
+        guard signals.gateIsOpen.load(ordering: .acquiring) else { return .pause(nil) }
+        let seen = first.drainSeen()
         if !seen.isEmpty {
-            let first = seen
-            seen = []
-            let verdict = first.withUnsafeBytes { write($0) }
+            let verdict = seen.withUnsafeBytes { write($0) }
             guard case .consumed = verdict else { return verdict }
         }
         return pass(bytes)
@@ -290,7 +259,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
         let place = position + Int64(gathered?.bytes.count ?? 0)
         // The end of the range comes first: bytes behind it are dropped.
         let room = isEnd(place) ? .max : ring.room(at: place)
-        waitsForReader.store(room <= 0, ordering: .relaxed)
+        signals.waitsForReader.store(room <= 0, ordering: .relaxed)
         return room > 0 ? Int(min(Int64(count), room)) : nil
     }
 
@@ -305,52 +274,22 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
         return gather(bytes)
     }
 
-    /// Looks at the first bytes of a body that may be a web page, and begins to write once they are none. nil if there is nothing
-    /// to look at any more.
-    private func lookAt(_ bytes: UnsafeRawBufferPointer) -> BodyVerdict? {
-        guard let look else { return nil }
-        let first = look.held + bytes.prefix(PageRules.lookedAt - look.held.count)
-        let isAll = look.length.map { Int64(look.held.count + bytes.count) >= $0 } ?? false
-        switch PageRules.isPage(first, isAll: isAll) {
-        case nil:
-            self.look?.held = first
-            return .consumed
-        case true?: return .fail(look.error)
-        case false?:
-            self.look = nil
-            seen = look.held
-            isUncompared = false
-            beginWriting(isFresh: look.isFresh, length: look.length)
-            // The engine may have opened the gate already. Otherwise these bytes are offered again.
-            return nil
-        }
-    }
-
-    /// A body has ended before its first bytes have shown what it is. An empty one is a file; what begins as a page does is one.
-    private func endLook(_ result: Result<TransportSummary, DownloadError>) {
-        guard let look else { return }
-        guard case .success = result else { return }
-        if look.held.isEmpty, look.isFresh {
-            isUncompared = false
-        } else {
-            outcome = .ended(.failure(look.error))
-        }
-    }
-
-    /// Compares the bytes before the seam, and asks the engine once they are equal. nil if there is nothing to compare.
-    private func compare(_ bytes: UnsafeRawBufferPointer) -> BodyVerdict? {
-        guard seam != nil else { return nil }
-        switch seam?.feed(bytes) {
+    /// Looks at the first bytes, and asks the engine once they may be written. nil if there is nothing to look at any more.
+    private func look(at bytes: UnsafeRawBufferPointer) -> BodyVerdict? {
+        // After a decision the engine may have opened the gate already. Otherwise these bytes are offered again.
+        switch first.look(at: bytes) {
+        case .nothing: return nil
         case .needsMore: return .consumed
-        case .equal(let newBytesAt):
-            seam = nil
-            isUncompared = false
+        case .isPage(let error): return .fail(error)
+        case .isFile(let page):
+            beginWriting(isFresh: page.isFresh, length: page.length)
+            return nil
+        case .joins(let newBytesAt):
             handled = newBytesAt
             askedEngine = true
             onGate(self)
-            // The engine may have opened the gate already. Otherwise these bytes are offered again.
             return nil
-        default:
+        case .differs:
             outcome = .seamDiffers
             return .fail(Self.stopped)
         }
@@ -361,7 +300,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
         if case .fail(let error) = writeGathered() { throw error }
     }
 
-    private func isEnd(_ position: Int64) -> Bool { position >= limit.load(ordering: .acquiring) }
+    private func isEnd(_ position: Int64) -> Bool { position >= signals.limit.load(ordering: .acquiring) }
 
     /// Keeps the bytes until the buffer is full, the range ends, or the transport waits.
     private func gather(_ bytes: UnsafeRawBufferPointer) -> BodyVerdict {
@@ -387,7 +326,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
 
     private func write(_ bytes: UnsafeRawBufferPointer) -> BodyVerdict {
         var bytes = bytes
-        let room = limit.load(ordering: .acquiring) - position
+        let room = signals.limit.load(ordering: .acquiring) - position
         let isExcess = Int64(bytes.count) > room
         if isExcess { bytes = UnsafeRawBufferPointer(rebasing: bytes.prefix(Int(max(0, room)))) }
         if let size = plan.known.size, position + Int64(bytes.count) > size {
@@ -406,27 +345,18 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
             } catch {
                 return .fail(error)
             }
-            if plan.wantsPiece {
-                if pieceStart == nil { pieceStart = position }
-                if !wantsSums { crc.update(bytes) }
-            }
-            if start == nil { start = position }
-            if wantsSums { sums.add(bytes, at: position) }
+            let place = position
             position += Int64(bytes.count)
             // A piece that is not full is the last one available, and the next one may take long.
             plan.counters.store(index, position, moreFollows: bytes.count == Self.fullPiece)
-            digester?.update(bytes)
-            if let follower, position - followed >= DigestFollower.step {
-                followed = position
-                follower.advance(to: position)
-            }
+            digests.add(bytes, at: place, wantsPiece: plan.wantsPiece)
         }
         return isExcess ? .enough : .consumed
     }
 
     func transportDidFinish(_ result: Result<TransportSummary, DownloadError>) {
         if let refusal { outcome = .ended(.failure(refusal.explained(by: head, plan.echo))) }
-        endLook(result)
+        if case .success = result, let error = first.end() { outcome = .ended(.failure(error)) }
         // The bytes that arrived before the end count, whatever the end is.
         let last = writeGathered()
         if outcome == nil {
@@ -436,7 +366,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
                 outcome = .ended(result)
             }
         }
-        if case .failure = result { follower?.abandon() }
+        if case .failure = result { digests.follower?.abandon() }
         onEnd(self)
     }
 

@@ -18,6 +18,7 @@ package enum ListedName {
     ///
     /// - Parameter name: a name without a fault.
     package static func split(_ name: String) -> (folder: String?, name: String) {
+        guard name.utf8.contains(slash) else { return (nil, name.isExactly(".") ? "" : name) }
         let parts = name.utf8.split(separator: slash).map { String(Substring($0)) }.filter { $0 != "." }
         let folder = parts.dropLast().joined(separator: "/")
         return (folder.isEmpty ? nil : folder, parts.last ?? "")

@@ -128,9 +128,9 @@ enum HTMLListing {
         func isBlank(_ byte: UInt8) -> Bool { byte <= 0x20 }
         text = text.drop(while: isBlank)
         while let last = text.last, isBlank(last) { text.removeLast() }
-        let path = Array(name.utf8)
-        let end = path.last == UInt8(ascii: "/") ? path.count - 1 : path.count
-        let name = path[(path[..<end].lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? 0)..<end]
+        let path = name.utf8.last == UInt8(ascii: "/") ? name.utf8.dropLast() : name.utf8[...]
+        let start = path.lastIndex(of: UInt8(ascii: "/")).map { path.index(after: $0) } ?? path.startIndex
+        let name = path[start...]
         guard !text.isEmpty, !name.isEmpty else { return false }
         if text.last == UInt8(ascii: "/") { text.removeLast() }
         if text.elementsEqual(name) { return true }
@@ -147,11 +147,14 @@ enum HTMLListing {
     private static func version(of link: LinkScanner.Link) -> String? {
         let row = link.row
         let hasTime = row.indices.dropFirst().dropLast().contains { index in
-            [UInt8(ascii: ":"), UInt8(ascii: "-"), UInt8(ascii: "/")].contains(row[index])
-                && row[index - 1].isASCIIDigit
+            row[index - 1].isASCIIDigit && isInTime(row[index])
                 && (row[index + 1].isASCIIDigit || row[index + 1].isASCIILetter)
         }
         return hasTime ? String(decoding: row, as: UTF8.self) : nil
+    }
+
+    private static func isInTime(_ byte: UInt8) -> Bool {
+        byte == UInt8(ascii: ":") || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "/")
     }
 
     /// What shows that a page is the listing of a folder.

@@ -75,50 +75,53 @@ struct LinkScanner {
                 } else if next.isASCIILetter || next == UInt8(ascii: "/") {
                     readTag()
                 } else {
-                    index += 1
-                    consume(byte)
+                    consumeRun()
                 }
             } else if byte == UInt8(ascii: "&") {
-                for byte in Self.reference(bytes, &index) { consume(byte) }
+                consume(Self.reference(bytes, &index)[...])
             } else {
                 consumeRun()
             }
         }
     }
 
-    /// Reads the text up to the next markup or character reference. That of a link is copied at once.
+    /// Reads the text up to the next markup or character reference.
     private mutating func consumeRun() {
         let start = index
         // The first byte is text, whatever it is: a page may end with `<`.
         index += 1
         while index < bytes.count, bytes[index] != UInt8(ascii: "<"), bytes[index] != UInt8(ascii: "&") { index += 1 }
-        guard isInLink, !isInTitle, let last = links.indices.last else {
-            for byte in bytes[start..<index] { consume(byte) }
-            return
-        }
-        links[last].text += bytes[start..<index].prefix(Self.maxText - min(Self.maxText, links[last].text.count))
+        consume(bytes[start..<index])
     }
 
     private func byteAt(_ index: Int) -> UInt8? { index < bytes.count ? bytes[index] : nil }
 
     // MARK: Text
 
-    private mutating func consume(_ byte: UInt8) {
+    private mutating func consume(_ text: ArraySlice<UInt8>) {
         if isInTitle {
-            if title.count < Self.maxText { title.append(byte) }
-            return
+            title += text.prefix(Self.maxText - title.count)
+        } else if isInLink {
+            let last = links.count - 1
+            links[last].text += text.prefix(Self.maxText - links[last].text.count)
+        } else {
+            var text = text
+            while blocks > 0, let end = text.firstIndex(of: 0x0a) {
+                addToRow(text[..<end])
+                endRow()
+                text = text[(end + 1)...]
+            }
+            addToRow(text)
         }
-        if byte == 0x0a, blocks > 0, !isInLink { return endRow() }
-        if isInLink {
-            if let last = links.indices.last, links[last].text.count < Self.maxText { links[last].text.append(byte) }
-            return
+    }
+
+    private mutating func addToRow(_ text: ArraySlice<UInt8>) {
+        for byte in text {
+            let isText = byte > 0x20
+            if isText { isBlank = false }
+            guard row.count < Self.maxRow, isText || !row.isEmpty && row.last != 0x20 else { continue }
+            row.append(isText ? byte : 0x20)
         }
-        guard byte > 0x20 else {
-            if !row.isEmpty, row.last != 0x20, row.count < Self.maxRow { row.append(0x20) }
-            return
-        }
-        isBlank = false
-        if row.count < Self.maxRow { row.append(byte) }
     }
 
     private mutating func endRow() {
@@ -257,10 +260,10 @@ struct LinkScanner {
 
     /// A link's target without surrounding blanks and line ends (HTML, section 4.2.4 of its URL standard).
     private static func target(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
-        var result: [UInt8] = []
-        var index = bytes.startIndex
         let text = Array(bytes)
-        index = 0
+        guard text.contains(where: { $0 <= 0x20 || $0 == UInt8(ascii: "&") }) else { return text }
+        var result: [UInt8] = []
+        var index = 0
         while index < text.count {
             if text[index] == UInt8(ascii: "&") {
                 result += reference(text, &index)
