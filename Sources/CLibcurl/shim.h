@@ -3,7 +3,9 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stddef.h>
+#include <sys/socket.h>
 #include <curl/curl.h>
 
 /* Swift cannot call variadic C functions, so each argument type of libcurl's has a wrapper. */
@@ -111,6 +113,9 @@ struct fk_socket_opening {
     /* Returns whether a socket to the address may be opened; NULL allows all. */
     int (*may)(void *context, const struct sockaddr *address);
     void *context;
+    /* The last sockets that were opened: several compete where a host has several addresses. */
+    int opened[4];
+    unsigned count;
 };
 static inline curl_socket_t fk_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address) {
     (void)purpose;
@@ -118,7 +123,24 @@ static inline curl_socket_t fk_open_socket(void *context, curlsocktype purpose, 
     if (opening->may != NULL && !opening->may(opening->context, &address->addr)) return CURL_SOCKET_BAD;
     curl_socket_t descriptor = socket(address->family, address->socktype, address->protocol);
     if (descriptor == CURL_SOCKET_BAD) opening->error = errno;
+    else opening->opened[opening->count++ % 4] = descriptor;
     return descriptor;
+}
+/* The local port of a socket; 0 if it has none, or if the descriptor is no socket any more. */
+static inline int fk_local_port(int descriptor) {
+    struct sockaddr_storage address;
+    socklen_t length = sizeof address;
+    if (getsockname(descriptor, (struct sockaddr *)&address, &length) != 0) return 0;
+    if (address.ss_family == AF_INET) return ntohs(((struct sockaddr_in *)&address)->sin_port);
+    if (address.ss_family == AF_INET6) return ntohs(((struct sockaddr_in6 *)&address)->sin6_port);
+    return 0;
+}
+/* The opened socket with a local port; -1 if none has it. */
+static inline int fk_opened_socket(const struct fk_socket_opening *opening, int port) {
+    const unsigned known = opening->count < 4 ? opening->count : 4;
+    for (unsigned index = 0; index < known; index++)
+        if (fk_local_port(opening->opened[index]) == port) return opening->opened[index];
+    return -1;
 }
 static inline void fk_easy_set_open_socket(CURL *easy, struct fk_socket_opening *opening) {
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, fk_open_socket);
@@ -136,20 +158,35 @@ static inline CURLcode fk_easy_set_close_on_exec(CURL *easy) {
     return curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, fk_close_on_exec);
 }
 
-/* Returns whether the server has ended the TLS stream of a running transfer with close_notify (RFC 8446 section 6.1): 1 yes,
-   0 no, -1 unknown. With OpenSSL before 3.2, libcurl itself takes a truncated stream for a complete one. Call it from a
-   callback. OpenSSL's function is looked up at run time, because only libcurl knows which TLS library it uses. */
-static inline int fk_easy_saw_close_notify(CURL *easy) {
-    const int received_shutdown = 2;
+/* Calls a function of OpenSSL that takes the connection alone; -1 without one. It is looked up at run time, because only libcurl knows which
+   TLS library it uses. */
+static inline int fk_easy_call_openssl(CURL *easy, const char *name) {
     struct curl_tlssessioninfo *session = NULL;
     if (curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &session) != CURLE_OK || session == NULL) return -1;
     if (session->backend != CURLSSLBACKEND_OPENSSL || session->internals == NULL) return -1;
 #ifdef RTLD_DEFAULT
-    void *symbol = dlsym(RTLD_DEFAULT, "SSL_get_shutdown");
+    void *symbol = dlsym(RTLD_DEFAULT, name);
 #else
-    void *symbol = dlsym(NULL, "SSL_get_shutdown");
+    void *symbol = dlsym(NULL, name);
 #endif
-    if (symbol == NULL) return -1;
-    return (((int (*)(const void *))symbol)(session->internals) & received_shutdown) != 0;
+    return symbol == NULL ? -1 : ((int (*)(const void *))symbol)(session->internals);
+}
+
+/* Returns whether the server has ended the TLS stream of a running transfer with close_notify (RFC 8446 section 6.1): 1 yes,
+   0 no, -1 unknown. With OpenSSL before 3.2, libcurl itself takes a truncated stream for a complete one. Call it from a
+   callback. */
+static inline int fk_easy_saw_close_notify(CURL *easy) {
+    const int received_shutdown = 2;
+    const int shutdown = fk_easy_call_openssl(easy, "SSL_get_shutdown");
+    return shutdown < 0 ? -1 : (shutdown & received_shutdown) != 0;
+}
+
+/* Returns whether the connection of a transfer has something to read before its request is sent: bytes of the server that belong to no
+   answer, or its end. libcurl before 8.1 takes such bytes for the answer, and reads no more of a body than its Content-Length, so that
+   the rest stays in the socket or in the TLS library. Call it from the callback of CURLOPT_PREREQFUNCTION. */
+static inline int fk_easy_has_input(CURL *easy, int descriptor) {
+    char byte;
+    if (recv(descriptor, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0) return 1;
+    return fk_easy_call_openssl(easy, "SSL_has_pending") > 0;
 }
 #endif

@@ -89,6 +89,12 @@
             opening.pointee.context = context
         }
 
+        /// The socket of a new connection; nil if it is not known.
+        func openedSocket(atLocalPort port: Int) -> Int32? {
+            let socket = fk_opened_socket(opening, Int32(truncatingIfNeeded: port))
+            return socket < 0 ? nil : socket
+        }
+
         /// False for a libcurl before 7.80, which does not tell when it sends a request.
         static let announcesRequests: Bool = {
             guard let easy = curl_easy_init() else { return true }

@@ -15,6 +15,7 @@
         private let inbox: CurlInbox
         private let clock = CurlClock()
         private let delivered = CurlTurn()
+        private let connections = SerialConnections()
         private let share: CurlShare?
         private let guardian: FloodGuard
         private let signal: WakeSignal
@@ -136,7 +137,8 @@
             easy.add(cookies: cookies)
             idleDeadline = .max
             let transfer = CurlTransfer(
-                id: id, start, request, easy: easy, clock: clock, turn: delivered, guardian: guardian)
+                id: id, start, request, easy: easy, clock: clock, turn: delivered, connections: connections,
+                guardian: guardian)
             transfer.givenCookies = cookies
             transfers[id] = transfer
             guardian.transfersBegin()

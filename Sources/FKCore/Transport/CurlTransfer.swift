@@ -22,6 +22,7 @@
         private var request: TransportRequest
         private let clock: CurlClock
         private let turn: CurlTurn
+        private let connections: SerialConnections
         private let guardian: FloodGuard
         private var rules: RedirectRules
         private var collector: HeaderCollector
@@ -57,8 +58,9 @@
 
         init(
             id: UInt64, _ start: CurlInbox.Start, _ first: OutgoingRequest, easy: CurlEasy, clock: CurlClock,
-            turn: CurlTurn, guardian: FloodGuard
+            turn: CurlTurn, connections: SerialConnections, guardian: FloodGuard
         ) {
+            self.connections = connections
             self.id = id
             self.guardian = guardian
             self.turn = turn
@@ -284,12 +286,30 @@
             }
         }
 
+        /// True for a connection that was used before, and on which the server has sent something that answers no request. It is of no use
+        /// any more: the bytes would be taken for the answer.
+        private var hasStrayInput: Bool {
+            guard easy.long(CURLINFO_NUM_CONNECTS) == 0 else {
+                connections.opened(localPort, easy.openedSocket(atLocalPort: localPort))
+                return false
+            }
+            return connections.hasStrayInput(localPort, of: easy)
+        }
+
         private func willSend(to address: String, port: Int) -> Bool {
             // libcurl itself would send it again over HTTP/2.
             if sending.wantsHTTP1, request.options.httpVersion == .automatic { return false }
             isConnected = true
             touch()
             connected = (address, port)
+            if CurlEasy.announcesRequests, hasStrayInput {
+                sending.isStale = true
+                outcome = .failure(
+                    DownloadError(
+                        .protocolViolation, "The server sent more than its answer, and the connection was closed.",
+                        url: maskedURL, isRetryable: true))
+                return false
+            }
             // Only the target of a redirect is checked here; `peer` reads the address of a first request.
             guard rules.count > 0 else { return true }
             do {
@@ -325,6 +345,7 @@
 
         private func receive(_ collected: HeaderCollector.Head) -> Bool {
             isSerial = collected.version.hasPrefix("1")
+            connections.answered(localPort, isSerial: isSerial)
             if collected.status == 408, isSerial, isRepeatable, easy.long(CURLINFO_NUM_CONNECTS) == 0 {
                 // The server has sent it before it read the request.
                 sending.isStale = true

@@ -11,6 +11,8 @@ package protocol HostAwareTransport: Transport {
     func loginHost(of url: String) -> String?
     /// Where the sessions of login hosts are kept.
     var sessionPath: String { get }
+    /// A document could not be fetched, and is asked for again.
+    func waits(after error: DownloadError, seconds: Double)
 }
 
 extension HostAwareTransport {
@@ -67,9 +69,10 @@ package struct DocumentRequest: Sendable {
         package var bytes: [UInt8]?
     }
 
-    /// Sends the request, and waits between its attempts.
+    /// Sends the request, and waits between its attempts, for at most a minute each.
     ///
-    /// - Throws: `DownloadError` of the last attempt; `.tooLarge` for a longer document; `.cancelled`.
+    /// - Throws: `DownloadError` of the last attempt; `.tooLarge` for a longer document; `.deadlineExceeded` at `options.deadline`;
+    ///   `.cancelled`.
     package func fetch(over transport: any Transport) async throws(DownloadError) -> Answer {
         var policy = RetryPolicy()
         if let most = options.maxAttempts { policy.maxAttempts = most }
@@ -89,11 +92,21 @@ package struct DocumentRequest: Sendable {
                     RetryRules.asked(by: error, policy)
                     ?? RetryRules.backOff(attempt: attempt, policy: policy, random: Double.random(in: 0..<1))
                 attempt += 1
-                do { try await Task.sleep(for: .seconds(min(delay, 60))) } catch {
+                let seconds = min(delay, 60)
+                if let deadline = options.deadline, Date() + seconds > deadline { throw late(because: error) }
+                aware?.waits(after: error, seconds: seconds)
+                do { try await Task.sleep(for: .seconds(seconds)) } catch {
                     throw DownloadError(.cancelled, "The request was cancelled.")
                 }
             }
         }
+    }
+
+    private func late(because error: DownloadError?) -> DownloadError {
+        DownloadError(
+            .deadlineExceeded,
+            "The list or document was not there at its deadline" + (error.map { ": \($0.message)" } ?? "."),
+            url: error?.url ?? URLMasking.mask(url), remedy: .extendDeadline)
     }
 
     /// - Parameter address: that of the host's mirror, or `url`.
@@ -119,13 +132,22 @@ package struct DocumentRequest: Sendable {
             transportOptions,
             at: Date(), prefersHTTP1: true)
         let echo = EchoMasking(sent)
+        let timer = Locked<Task<Void, Never>?>(nil)
         let result = await withCheckedContinuation { continuation in
-            _ = transport.start(
+            let operation = transport.start(
                 sent,
                 handler: Reader(limit: limit, statuses, readsErrors: readsErrors, isWanted: isWanted, echo) {
                     continuation.resume(returning: $0)
                 })
+            guard let deadline = options.deadline else { return }
+            let end = Task {
+                do { try await Task.sleep(for: .seconds(max(0, deadline.timeIntervalSinceNow))) } catch { return }
+                operation.cancel()
+            }
+            timer.withLock { $0 = end }
         }
+        timer.withLock { $0?.cancel() }
+        if case .failure = result, let deadline = options.deadline, Date() >= deadline { throw late(because: nil) }
         do {
             var answer = try result.get()
             // The relative addresses of the document are those of the host.

@@ -142,6 +142,8 @@ struct AddedAnswers {
     private var known = 0
     private var changed = 0
     private var failed = 0
+    /// The finished files of which a listing has another version.
+    private var outdated = 0
     /// The failure of a request; nil if there was none.
     private(set) var failure: DownloadError?
     /// The tasks that were added or found.
@@ -181,6 +183,7 @@ struct AddedAnswers {
                 failed += 1
                 answers.fail(error)
             } else {
+                if added.isOutdated == true { outdated += 1 }
                 if added.isNew { new += 1 } else if added.isChanged == true { changed += 1 } else { known += 1 }
                 if keepsIDs { ids.append(added.id) }
             }
@@ -198,6 +201,9 @@ struct AddedAnswers {
             var parts = ["\(new) added"]
             if changed > 0 { parts.append("\(changed) changed") }
             if known > 0 { parts.append("\(known) known already") }
+            if outdated > 0 {
+                parts.append("\(outdated) of them with another version at the source, which 'fk barrel sync' fetches")
+            }
             if failed > 0 { parts.append("\(failed) failed") }
             answers.say("\(parts.joined(separator: ", ")); \(next)")
         }

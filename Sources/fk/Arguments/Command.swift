@@ -48,6 +48,14 @@ struct CommandContext: Sendable {
     /// Writes a warning: a line about a fault that does not stop the command.
     func warn(_ message: String) { say("fk: warning: \(Escaping.visible(message))") }
 
+    /// Says that a list or listing is asked for again, if that takes a while.
+    func tellWait(_ error: DownloadError, _ seconds: Double) {
+        guard seconds >= 3, !global.quiet else { return }
+        let place = error.url.map { "\($0): " } ?? ""
+        errors.writeLine(
+            "fk: \(Escaping.visible("\(place)\(error.shortText) Next attempt in \(Formatting.duration(seconds))."))")
+    }
+
     /// Writes a paragraph to standard error. A terminal gets lines that end between words, because it would break them inside of words.
     ///
     /// - Parameters:

@@ -122,7 +122,7 @@ struct BarrelCheckCommand: Command {
 
     private func refresh(_ ids: [TaskID], _ options: RunOptions) async throws -> Int32 {
         TransportLibrary.prepare()
-        let refresher = try FileRefresher(options.configure(global), options.own)
+        let refresher = try options.refresher(context)
         var changed: [TaskID] = []
         var failures = 0
         await refresher.refresh(ids) { file in
@@ -173,7 +173,7 @@ struct BarrelCheckCommand: Command {
             let source = try? SourceImport(of: barrel, context), source.namesVersion
         else { return ExitStatus.done }
         do throws(DownloadError) {
-            let transport = try PacedTransport(options.configure(global), options.own)
+            let transport = try PacedTransport(options.configure(global), options.own, onWait: context.tellWait)
             defer { transport.shutdown() }
             guard let version = try await source.source.version(barrel.options ?? TaskOptions(), over: transport),
                 version != commit
@@ -193,6 +193,14 @@ struct BarrelCheckCommand: Command {
 extension BarrelCheckCommand {
     /// The file of a lock or a checksum: the command that takes the new version drops both.
     fileprivate func sayBound(_ file: RefreshedFile, _ name: String) {
+        if let barrel = try? BarrelOptions.known(self.name, global),
+            let source = try? SourceImport(of: barrel, context), source.isFollowed, !source.namesVersion
+        {
+            context.errors.writeLine(
+                "fk: \(Escaping.visible(name)): the server has another version than the listing of the source. The old file stays. To take the new "
+                    + "one: \(global.suggested("fk barrel sync \(ShellWord.quoted(self.name))"))")
+            return
+        }
         let words = [
             "get", "-b", self.name, "--overwrite", "-d", Paths.split(file.path).folder ?? ".", "-o", name,
             URLMasking.mask(file.url),

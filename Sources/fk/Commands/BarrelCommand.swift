@@ -38,7 +38,7 @@ struct BarrelEditCommand: Command {
     }
 
     private func create(_ options: BarrelCreateOptions) async throws -> Int32 {
-        let transport = try PacedTransport(configure)
+        let transport = try PacedTransport(configure, onWait: context.tellWait)
         defer { transport.shutdown() }
         let (tasks, refused, signer) = try await options.input.resolve(context, over: transport)
         var settings = BarrelOptions(directory: options.input.directory, options: options.input.shared)
@@ -78,6 +78,8 @@ struct BarrelEditCommand: Command {
         try barrel?.options.check(given, of: options.name)
         var refused = 0
         var own = barrel?.options ?? BarrelOptions(directory: folder)
+        // Several lists may make one barrel; a folder or another place is followed.
+        if let source = options.source, !source.namesVersion { try own.check(source, of: options.name) }
         var tasks = TaskSpool(given)
         let listed = try await listed(options, settings)
         if let listed {
@@ -90,7 +92,9 @@ struct BarrelEditCommand: Command {
                 try own.adopt(
                     signer: isProven ? facts.signedBy : nil, claimed: options.creates ? facts.claimedSigner : nil,
                     of: options.name)
-                if options.creates { try own.adopt(facts, of: options.name) }
+                if options.creates {
+                    try own.adopt(facts, of: options.name, canFollow: options.source?.isFollowed ?? false)
+                }
                 if let source = options.source { own.adopt(source, settings.options) }
             }
         }
@@ -108,7 +112,7 @@ struct BarrelEditCommand: Command {
     private func listed(_ options: BarrelAddOptions, _ settings: ListedTasks.Settings) async throws -> ListedTasks? {
         var configure = configure
         if options.noPrivate { configure.transport.refusePrivateRedirects() }
-        let transport = try PacedTransport(configure)
+        let transport = try PacedTransport(configure, onWait: context.tellWait)
         defer { transport.shutdown() }
         do {
             if let source = options.source {
@@ -160,38 +164,54 @@ struct BarrelEditCommand: Command {
 extension BarrelOptions {
     /// Takes the origin of a list over.
     ///
+    /// - Parameter canFollow: true if `fk barrel sync` takes another version.
     /// - Throws: `CommandFailure` if the barrel is of another version: its files have the same names.
-    mutating func adopt(_ facts: Manifest.Facts, of name: String) throws {
+    mutating func adopt(_ facts: Manifest.Facts, of name: String, canFollow: Bool) throws {
         // Another version of a repository or record has other URLs, and the same names. A list at a URL has changed.
         if let commit, let other = facts.commit, other != commit, let origin, origin == facts.origin,
             !NearbyFile.isURL(origin)
         {
+            let sync = canFollow ? "Take the new version with 'fk barrel sync \(ShellWord.quoted(name))', or import it" : "Import it"
             throw CommandFailure(
-                "The barrel \(name) has \(origin) at version \(commit), and the list is of \(other). Take the new version with "
-                    + "'fk barrel sync \(ShellWord.quoted(name))', or import it into another barrel and folder.",
-                status: ExitStatus.usage)
+                Escaping.visible(
+                    "The barrel \(name) has \(URLMasking.mask(origin)) at version \(commit), and the source is at \(other) now. "
+                        + "\(sync) into another barrel and folder."), status: ExitStatus.taskFailed)
         }
         origin = facts.origin ?? origin
         commit = facts.commit ?? commit
     }
 
-    /// Checks that a folder or another place is the one of the barrel: files of two places would be mixed.
+    /// Checks that a folder or another place is the one of the barrel, at the same server and with the same names: files of two places
+    /// would be mixed.
     ///
     /// - Throws: `CommandFailure` if the barrel is of another place.
     func check(_ source: SourceImport, of name: String) throws {
-        guard let origin, !origin.isExactly(source.source.title), source.isFollowed else { return }
+        guard let origin else { return }
+        let other = "Name another one with -b NAME, and a folder with -d DIR."
+        guard origin.isExactly(source.source.title) else {
+            guard source.isFollowed else { return }
+            throw CommandFailure(
+                Escaping.visible(
+                    "The barrel \(name) has the files of \(URLMasking.mask(origin)), and not those of "
+                        + "\(URLMasking.mask(source.source.title)). \(other)"), status: ExitStatus.usage)
+        }
+        if let fault = source.otherServer(than: self.source) {
+            throw CommandFailure(Escaping.visible("The barrel \(name) \(fault)"), status: ExitStatus.usage)
+        }
+        let (known, given) = (self.source?.layout, source.kept.layout)
+        guard known != given else { return }
+        let has = known.map { "as --layout \($0). Give it again, or: " } ?? "under their own names. "
         throw CommandFailure(
-            Escaping.visible(
-                "The barrel \(name) has the files of \(URLMasking.mask(origin)), and not those of "
-                    + "\(URLMasking.mask(source.source.title)). Name another one with -b NAME, and a folder with -d DIR."
-            ),
+            Escaping.visible("The barrel \(name) has the files of \(URLMasking.mask(origin)) \(has)\(other)"),
             status: ExitStatus.usage)
     }
 
     /// Keeps what is said about a source, to ask it again, and the options of a new barrel. Their secrets are for the source alone: a member
     /// of another server that joins later does not get them.
     mutating func adopt(_ source: SourceImport, _ shared: TaskOptions) {
-        self.source = source.kept.isEmpty ? nil : source.kept
+        var words = source.kept
+        words.hasMoved = self.source?.hasMoved
+        self.source = words.isEmpty ? nil : words
         guard source.isFollowed, shared != TaskOptions() else { return }
         var options = shared
         options.secretOrigin = source.source.secretOrigin

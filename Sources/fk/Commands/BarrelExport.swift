@@ -27,8 +27,15 @@ struct BarrelExport {
     func write(as format: Format) -> Int32 {
         switch format {
         case .urls:
+            var poorer = 0
             forEachPortion { records in
-                context.output.write(records.reduce(into: "") { $0 += $1.task.url + "\n" })
+                context.output.write(records.reduce(into: "") { $0 += $1.address(0) + "\n" })
+                poorer += records.count(where: \.saysMoreThanURL)
+            }
+            if poorer > 0 {
+                context.warn(
+                    "\(Formatting.count(poorer, "member")) \(poorer == 1 ? "has" : "have") a name, a digest or mirrors, which a list of URLs does "
+                        + "not: --format aria2 or lock keeps them.")
             }
             return ExitStatus.done
         case .json:
@@ -77,10 +84,13 @@ struct BarrelExport {
     private func writeAria2() -> Int32 {
         var refused: [String] = []
         var refusals = 0
+        var withSecrets = 0
         forEachPortion { records in
             var text = ""
             for record in records {
-                if write(record.task, &text) { continue }
+                let options = record.task.options
+                if options.headers?.contains(where: options.isSecret) == true { withSecrets += 1 }
+                if write(record.task, at: record.address(0), &text) { continue }
                 let shown = Escaping.visible(record.task.fileName ?? record.task.url)
                 refusals += 1
                 if refused.count < ListInput.maxShown {
@@ -89,11 +99,16 @@ struct BarrelExport {
             }
             context.output.write(text)
         }
+        if withSecrets > 0 {
+            context.warn(
+                "\(Formatting.count(withSecrets, "member")) \(withSecrets == 1 ? "has" : "have") header fields with secrets, which are left out: give "
+                    + "them again with -H.")
+        }
         return leftOut(refused, of: refusals)
     }
 
     /// Adds the lines of a task. Returns false if the format cannot hold them.
-    private func write(_ task: TaskDescription, _ text: inout String) -> Bool {
+    private func write(_ task: TaskDescription, at address: String, _ text: inout String) -> Bool {
         let texts = [task.fileName, task.directory].compactMap(\.self)
         // aria2 trims a value and ends it at a line end. A name that the reader of such lists refuses would make the
         // whole list useless.
@@ -102,12 +117,17 @@ struct BarrelExport {
                 $0.trimmingBlanks.isExactly($0) && !$0.utf8.contains(0x0a) && !$0.utf8.contains(0x0d)
             })
         else { return false }
-        text += ([task.url] + task.mirrors).joined(separator: "\t") + "\n"
+        text += ([address] + task.mirrors).joined(separator: "\t") + "\n"
         if let folder = task.directory { text += "  dir=\(folder)\n" }
         if let name = task.fileName { text += "  out=\(name)\n" }
         if let sum = task.optionsBox?.value.checksum, sum.algorithm != .gitBlob {
             text += "  checksum=\(sum)\n"
         }
+        guard let options = task.optionsBox?.value else { return true }
+        for field in options.headers ?? [] where !options.isSecret(field) {
+            text += "  header=\(field.name): \(field.value)\n"
+        }
+        if let rate = options.rateLimit { text += "  max-download-limit=\(rate)\n" }
         return true
     }
 
@@ -118,5 +138,21 @@ struct BarrelExport {
         for reason in reasons.prefix(ListInput.maxShown) { context.errors.writeLine("fk: \(reason)") }
         if count > ListInput.maxShown { context.errors.writeLine("fk: and \(count - ListInput.maxShown) more") }
         return count == 0 ? ExitStatus.done : ExitStatus.taskFailed
+    }
+}
+
+extension TaskOptions {
+    /// True for a header field that no list has.
+    fileprivate func isSecret(_ field: HeaderField) -> Bool {
+        HeaderField.isSecret(field.name)
+            || (secretHeaders ?? []).contains { $0.caseInsensitiveEquals(field.name) }
+    }
+}
+
+extension TaskRecord {
+    /// True if the URL alone does not make the same task.
+    fileprivate var saysMoreThanURL: Bool {
+        if task.optionsBox?.value.hasProof == true || !task.mirrors.isEmpty { return true }
+        return task.fileName.map { !$0.isExactly(FileNameRules.name(url: address(0), head: nil)) } ?? false
     }
 }

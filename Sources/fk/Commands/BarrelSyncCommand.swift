@@ -25,7 +25,8 @@ struct BarrelSyncCommand: Command {
                 + "unchanged cost no request. Where it says nothing about versions, each file is asked for with a conditional request.",
             "What is gone from the source stays, unless --delete is given. It deletes only files that fk wrote and nobody has changed; "
                 + "others stay and are named. It deletes nothing if any part of the source could not be listed, or if more than "
-                + "--max-delete would go. Folders stay. Without a terminal, --delete needs --yes.",
+                + "--max-delete would go. A file that another barrel has too stays, and leaves this one. Folders stay, unless a new file has the "
+                + "name of one that is empty then. Without a terminal, --delete needs --yes.",
             "Exit status 0: the barrel is in step. 1: a file could not be fetched, a part could not be listed, or nothing was deleted "
                 + "because of --max-delete.",
         ],
@@ -72,20 +73,35 @@ struct BarrelSyncCommand: Command {
             }
             return isInStep ? ExitStatus.done : ExitStatus.taskFailed
         }
-        if let facts = listed.manifest?.facts, facts.commit != barrel.commit {
-            let old = barrel
-            if source.isFollowed { barrel.commit = facts.commit } else { try barrel.adopt(facts, of: name) }
-            if old != barrel {
-                _ = try await client.perform(.createBarrel(name: name, options: barrel))
-            }
+        let old = barrel
+        if comparison.files.contains(where: \.isMoved) {
+            var words = barrel.source ?? SourceWords()
+            words.hasMoved = true
+            barrel.source = words
         }
+        if let facts = listed.manifest?.facts, facts.commit != barrel.commit {
+            if source.isFollowed { barrel.commit = facts.commit } else { try barrel.adopt(facts, of: name, canFollow: false) }
+        }
+        if old != barrel { _ = try await client.perform(.createBarrel(name: name, options: barrel)) }
         listed.memory?.store()
         var plan = SyncPlan()
         try await ask(comparison, &plan)
         for file in plan.changed { comparison.print(file) }
         if plan.failures > 0 { isInStep = false }
+        let mayDelete = mayDelete(comparison)
+        if !mayDelete { isInStep = false }
+        let deletes = options.deletes && mayDelete
+        // A file cannot come where a folder is, nor below a file.
+        let first = deletes ? comparison.inTheWay : []
+        try await delete(first, of: comparison, makesRoom: true)
         if try await perform(plan, comparison) != ExitStatus.done { isInStep = false }
-        if try await delete(comparison) != ExitStatus.done { isInStep = false }
+        let done = Set(first.map(\.id))
+        let gone = comparison.files(.gone).filter { !done.contains($0.id) }
+        if deletes {
+            try await delete(gone, of: comparison)
+        } else {
+            for file in gone { comparison.print(file) }
+        }
         if !global.json, !global.quiet {
             context.say(
                 "\(name): \(comparison.number(.new)) new, \(plan.changed.count) changed, "
@@ -102,7 +118,7 @@ struct BarrelSyncCommand: Command {
     private func compare(
         _ source: SourceImport, _ barrel: BarrelOptions
     ) async throws -> (ListedTasks, SourceComparison) {
-        let transport = try PacedTransport(options.run.configure(global), options.run.own)
+        let transport = try PacedTransport(options.run.configure(global), options.run.own, onWait: context.tellWait)
         defer { transport.shutdown() }
         let folder = try barrel.directory ?? Paths.absolute(name, from: context.workingDirectory)
         var settings = ListedTasks.Settings(folder: folder)
@@ -111,6 +127,11 @@ struct BarrelSyncCommand: Command {
         settings.writesLayout = !options.isDryRun
         settings.members = try KnownMembers(global.openReader(), barrel: name)
         let listed = try await source.listed(settings, of: name, context, over: transport)
+        // A repository or record at another version is another barrel.
+        if !source.isFollowed, let facts = listed.manifest?.facts {
+            var pinned = barrel
+            try pinned.adopt(facts, of: name, canFollow: false)
+        }
         let show = options.isDryRun ? SourceComparison.printEach : SourceComparison.printNew
         return (
             listed, try SourceComparison(listed, source, barrel: name, folder: folder, context, show: show)
@@ -122,12 +143,16 @@ struct BarrelSyncCommand: Command {
         var asked: [TaskID: SourceComparison.File] = [:]
         for file in comparison.files {
             guard let task = file.task else { continue }
+            if file.isMoved || file.isUnfinished {
+                plan.move(file, task, global)
+                continue
+            }
             if file.result == .changed, plan.takesNewFacts(task, of: file, global) { continue }
             asked[file.id] = file
         }
         guard !asked.isEmpty else { return }
         TransportLibrary.prepare()
-        let refresher = try FileRefresher(options.run.configure(global), options.run.own)
+        let refresher = try options.run.refresher(context)
         let ids = comparison.files.compactMap { asked[$0.id] == nil ? nil : $0.id }
         await refresher.refresh(ids) { answer in
             guard let file = asked.removeValue(forKey: answer.id) else { return }
@@ -165,7 +190,10 @@ struct BarrelSyncCommand: Command {
         }
         var requests: [EngineMessage] = []
         if !plan.changes.isEmpty { requests.append(EngineMessage(.change(plan.changes))) }
-        if !plan.changed.isEmpty { requests.append(EngineMessage(.renew(plan.changed.map { Renewal($0.id) }))) }
+        for (id, url) in plan.moved { requests.append(EngineMessage(.relink(id, to: url))) }
+        let (unfinished, finished) = (plan.changed.filter(\.isUnfinished), plan.changed.filter { !$0.isUnfinished })
+        if !finished.isEmpty { requests.append(EngineMessage(.renew(finished.map { Renewal($0.id) }))) }
+        for file in unfinished { requests.append(EngineMessage(.verb(.retry, .id(file.id)))) }
         // A version counts once the renewal is recorded: a kill before that asks again.
         for (id, version) in plan.versions {
             requests.append(EngineMessage(.setAttributes(.id(id), [SourceVersion.attribute: version])))
@@ -184,26 +212,37 @@ struct BarrelSyncCommand: Command {
 
     // MARK: What is gone
 
-    /// Tells what is gone and, with `--delete`, deletes it as far as it is provably ours.
-    private func delete(_ comparison: SourceComparison) async throws -> Int32 {
-        let gone = comparison.files(.gone)
-        guard options.deletes, !gone.isEmpty else {
-            for file in gone { comparison.print(file) }
-            return ExitStatus.done
-        }
-        guard options.limit.allows(gone.count, of: comparison.members) else {
-            for file in gone { comparison.print(file) }
-            context.errors.writeLine(
-                "fk: \(name): \(gone.count) of \(Formatting.count(comparison.members, "file")) are gone from the source, which is more "
-                    + "than --max-delete \(options.limit) allows: nothing was deleted.")
-            return ExitStatus.taskFailed
-        }
+    /// True if what is gone may be deleted, or if nothing is to be deleted. It says what is too much.
+    private func mayDelete(_ comparison: SourceComparison) -> Bool {
+        let count = comparison.number(.gone)
+        guard options.deletes, count > 0, !options.limit.allows(count, of: comparison.members) else { return true }
+        context.errors.writeLine(
+            "fk: \(name): \(count) of \(Formatting.count(comparison.members, "file")) are gone from the source, which is more "
+                + "than --max-delete \(options.limit) allows: nothing was deleted.")
+        return false
+    }
+
+    /// Deletes what is gone as far as it is provably ours and nobody else's, and names the rest.
+    ///
+    /// - Parameter makesRoom: true also removes the folders that are empty then, for new files of their names.
+    private func delete(_ gone: [SourceComparison.File], of comparison: SourceComparison, makesRoom: Bool = false)
+        async throws
+    {
+        guard !gone.isEmpty else { return }
         let reader = try global.openReader()
         var records: [TaskID: TaskRecord] = [:]
         for record in reader.records(gone.map(\.id)) { records[record.id] = record }
+        let others = try otherUsers(of: records, reader)
         var deleted: [SourceComparison.File] = []
+        var left: [SourceComparison.File] = []
         for file in gone {
             guard let record = records[file.id] else { continue }
+            if let other = others[file.id] {
+                comparison.print(file)
+                context.warn("\(file.name) is gone from the source and stays here: \(other) has it too.")
+                left.append(file)
+                continue
+            }
             let claim = record.path.map { record.claim($0) } ?? .gone
             switch claim {
             // The engine looks again when it deletes.
@@ -214,7 +253,10 @@ struct BarrelSyncCommand: Command {
                 context.warn("\(file.name) is gone from the source and stays here: \(reason).")
             }
         }
-        guard !deleted.isEmpty else { return ExitStatus.done }
+        if !left.isEmpty {
+            _ = try await client.perform(.removeFromBarrel(name: name, urls: left.map(\.id.hex)))
+        }
+        guard !deleted.isEmpty else { return }
         if !options.isConfirmed {
             let question =
                 "Delete \(Formatting.count(deleted.count, "file")) that \(deleted.count == 1 ? "is" : "are") gone from the source?"
@@ -227,10 +269,41 @@ struct BarrelSyncCommand: Command {
         Answers(context).warn(problems)
         if case .failed(let error) = reply { throw error }
         for file in deleted {
-            let isThere = records[file.id]?.path.map { FileNames.exists($0) } ?? false
+            let path = records[file.id]?.path
+            let isThere = path.map { FileNames.exists($0) } ?? false
             comparison.print(file, as: isThere ? "gone" : "deleted")
+            if makesRoom, !isThere, let path { removeEmptyFolders(above: path, levels: file.name) }
         }
-        return ExitStatus.done
+    }
+
+    /// The gone files that something else uses: another barrel, or a task for which the same file counts.
+    private func otherUsers(of gone: [TaskID: TaskRecord], _ reader: StoreReader) throws -> [TaskID: String] {
+        var users: [TaskID: String] = [:]
+        var places = ExactMap<TaskID>()
+        for (id, record) in gone {
+            if let other = record.barrels.first(where: { !$0.isExactly(name) }) {
+                users[id] = "the barrel \(other)"
+            } else if let path = record.path {
+                places[path] = id
+            }
+        }
+        let others = try reader.records { record in
+            gone[record.id] == nil && record.path.map { places[$0] != nil } ?? false
+        }
+        for record in others {
+            guard let id = record.path.flatMap({ places[$0] }) else { continue }
+            users[id] = record.barrels.first.map { "the barrel \($0)" } ?? "the task \(record.id.short)"
+        }
+        return users
+    }
+
+    /// Removes the folders of a deleted file that are empty now, up to the barrel's.
+    private func removeEmptyFolders(above path: String, levels name: String) {
+        var folder = path.folderPart
+        for _ in SourceComparison.folders(of: name) {
+            guard rmdir(folder) == 0 else { return }
+            folder = folder.folderPart
+        }
     }
 }
 
@@ -238,6 +311,8 @@ struct BarrelSyncCommand: Command {
 struct SyncPlan {
     /// The files that are fetched again.
     private(set) var changed: [SourceComparison.File] = []
+    /// The members with another address, and the address.
+    private(set) var moved: [(id: TaskID, url: String)] = []
     /// Their new sizes and digests.
     private(set) var changes: [TaskChange] = []
     /// The versions that the listing says, of files that are fetched again or are the same.
@@ -250,6 +325,22 @@ struct SyncPlan {
     /// - Returns: false if the listing says nothing else about the bytes.
     mutating func takesNewFacts(
         _ task: TaskDescription, of file: SourceComparison.File, _ global: GlobalOptions
+    ) -> Bool {
+        guard storeFacts(of: task, file, global) else { return false }
+        renew(file)
+        return true
+    }
+
+    /// Takes the address of the listing for a member, and its facts. The file is fetched again unless it is known to be the same.
+    mutating func move(_ file: SourceComparison.File, _ task: TaskDescription, _ global: GlobalOptions) {
+        _ = storeFacts(of: task, file, global)
+        if file.isMoved { moved.append((file.id, task.url)) }
+        if file.result == .changed { renew(file) } else { record(file) }
+    }
+
+    /// - Returns: false if the listing says nothing else about the bytes than the task.
+    private mutating func storeFacts(
+        of task: TaskDescription, _ file: SourceComparison.File, _ global: GlobalOptions
     ) -> Bool {
         guard let record = try? StoreReader(global.place).record(file.id) else { return false }
         var options = record.task.options
@@ -264,8 +355,8 @@ struct SyncPlan {
         options.list = asked.list
         var change = TaskChange(file.id)
         change.options = options
+        if file.isMoved { change.mirrors = task.mirrors }
         changes.append(change)
-        renew(file)
         return true
     }
 

@@ -99,7 +99,7 @@ struct CatCommand: Command {
 
     /// Asks servers for lists and digests.
     private func resolve() async throws -> (tasks: [TaskDescription], refused: Int) {
-        let transport = try PacedTransport(options.run.configure(global), options.run.own)
+        let transport = try PacedTransport(options.run.configure(global), options.run.own, onWait: context.tellWait)
         defer { transport.shutdown() }
         let (tasks, refused, _) = try await options.input.resolve(context, over: transport)
         return (try tasks.all(), refused)

@@ -72,7 +72,7 @@ struct ExtractCommand: Command {
     }
 
     private func resolve() async throws -> TaskDescription {
-        let transport = try PacedTransport(options.run.configure(global), options.run.own)
+        let transport = try PacedTransport(options.run.configure(global), options.run.own, onWait: context.tellWait)
         defer { transport.shutdown() }
         let (tasks, _, _) = try await options.input.resolve(context, over: transport)
         let all = try tasks.all()

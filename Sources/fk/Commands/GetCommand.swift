@@ -55,7 +55,7 @@ struct GetCommand: Command {
 
     /// Asks servers for lists, digests and signatures, and gives the barrel what its lists say.
     private func resolve() async throws -> (tasks: TaskSpool, refused: Int) {
-        let transport = try PacedTransport(options.run.configure(global), options.run.own)
+        let transport = try PacedTransport(options.run.configure(global), options.run.own, onWait: context.tellWait)
         defer { transport.shutdown() }
         var (tasks, refused, signer) = try await options.input.resolve(context, over: transport)
         guard let barrel = options.barrel else {
@@ -85,12 +85,13 @@ struct GetCommand: Command {
                 }
             }
             if own.directory == nil { own.directory = settings.folder }
+            if own.source?.hasMoved == true { settings.members = try KnownMembers(global.openReader(), barrel: barrel) }
             let listed = try await source.listed(
                 settings, of: options.isRecursive ? barrel : nil, context, over: transport)
             if listed.memory != nil { memory = listed.memory }
             // No record is signed.
             try own.adopt(signer: nil, of: barrel)
-            if let facts = listed.manifest?.facts { try own.adopt(facts, of: barrel) }
+            if let facts = listed.manifest?.facts { try own.adopt(facts, of: barrel, canFollow: source.isFollowed) }
             own.adopt(source, options.input.shared)
             listed.spool.prepend(try tasks.all())
             tasks = listed.spool
@@ -106,7 +107,7 @@ struct GetCommand: Command {
 
     /// Prints what the source has beside what is known of it, and changes nothing.
     private func compare() async throws -> Int32 {
-        let transport = try PacedTransport(options.run.configure(global), options.run.own)
+        let transport = try PacedTransport(options.run.configure(global), options.run.own, onWait: context.tellWait)
         defer { transport.shutdown() }
         let barrel = options.barrel ?? ""
         let known = try BarrelOptions.known(barrel, global)

@@ -118,7 +118,7 @@ struct SourceCommand: Command {
             throw CommandFailure(
                 "'\(Escaping.visible(text))' is no place of a source: write SCHEME:REST.", status: ExitStatus.usage)
         }
-        let transport = try PacedTransport(global.configure)
+        let transport = try PacedTransport(global.configure, onWait: context.tellWait)
         defer { transport.shutdown() }
         var count = 0
         var bytes: Int64 = 0

@@ -365,14 +365,22 @@ struct KnownMembers {
 
     init() {}
 
-    /// Reads the members of a barrel.
+    /// Reads the members of a barrel, also those that have another address now (`fk relink`, `fk barrel sync`).
     ///
     /// - Throws: the errors of `StoreReader.barrel`.
     init(_ reader: StoreReader, barrel name: String) throws {
         self.reader = reader
         var hashes: [(hash: UInt32, place: Int32)] = []
         var ids = TaskIDTable()
-        _ = try reader.forEachMember(of: name) { id, url in hashes.append((Self.hash(url), ids.insert(id))) }
+        var members: [TaskID] = []
+        _ = try reader.forEachMember(of: name) { id, url in
+            members.append(id)
+            hashes.append((Self.hash(url), ids.insert(id)))
+        }
+        for record in reader.relinked(members) {
+            var url = record.address(0)
+            hashes.append((url.withUTF8 { Self.hash($0) }, ids.insert(record.id)))
+        }
         hashes.sort { $0.hash < $1.hash }
         self.hashes = hashes
         self.ids = ids
@@ -388,7 +396,13 @@ struct KnownMembers {
         guard let reader, seen.contains(false) else { return (0, 0, []) }
         let origin = ListOrigin(list, signer: nil).name
         var (gone, others, names) = (0, 0, [String]())
-        let missing = hashes.filter { Int($0.place) < seen.count && !seen[Int($0.place)] }.map { ids.id(of: $0.place) }
+        // A member with another address is there twice.
+        var told = seen
+        let missing = hashes.compactMap { member -> TaskID? in
+            guard told.indices.contains(Int(member.place)), !told[Int(member.place)] else { return nil }
+            told[Int(member.place)] = true
+            return ids.id(of: member.place)
+        }
         for start in stride(from: 0, to: missing.count, by: 1_000) {
             for record in reader.records(Array(missing[start..<min(start + 1_000, missing.count)])) {
                 if let other = record.task.optionsBox?.value.list?.name, !other.isExactly(origin) {
@@ -432,17 +446,21 @@ struct KnownMembers {
         guard !found.isEmpty else { return }
         let id = reader.workPath.places.id(of: task)
         if let own = found.first(where: { $0.id == id }) { return see(own.place) }
-        for record in reader.records(found.map(\.id)) where record.task.url.isExactly(task.url) {
+        for record in reader.records(found.map(\.id))
+        where record.address(0).isExactly(task.url) || record.task.url.isExactly(task.url) {
             guard let other = record.task.directory else { continue }
             if let name = task.fileName {
                 let known =
                     record.path.map { Paths.split($0).name } ?? FileNameRules.name(url: record.task.url, head: nil)
-                guard record.task.fileName == nil, known.isExactly(name), other.isExactly(folder) else { continue }
+                guard record.task.fileName == nil || record.link != nil, known.isExactly(name), other.isExactly(folder)
+                else { continue }
             } else if !Paths.isBelow(other, folder) {
                 continue
             }
             task.directory = other
             task.fileName = record.task.fileName
+            // The first address is the identity.
+            task.url = record.task.url
             if let member = found.first(where: { $0.id == record.id }) { see(member.place) }
             return
         }

@@ -4,7 +4,7 @@ import FKMiddleware
 /// The version of a file as its source lists it, which a task keeps. A later listing that says the same means the same file.
 struct SourceVersion: Sendable, Hashable {
     /// The attribute of a task that has it.
-    static let attribute = "source-version"
+    static let attribute = ListedVersion.attribute
 
     /// The attribute of a description that has the listed size. No record has it.
     static let sizeAttribute = "source-size"
@@ -26,18 +26,16 @@ struct SourceVersion: Sendable, Hashable {
 
     /// The version that a task has; nil if its source said none, or if it is of no source.
     init?(in attributes: [String: String]) {
-        guard let text = attributes[Self.attribute], text != Self.unknown else { return nil }
+        guard let text = attributes[Self.attribute], text != ListedVersion.unknown else { return nil }
         self.text = text
     }
 
     /// Records what a source says of a file. A task has the attribute also where the source says no version: it shows that the task is
     /// of a source.
     static func store(_ facts: Manifest.FileFacts, in attributes: inout [String: String]) {
-        attributes[Self.attribute] = Self(of: facts)?.text ?? unknown
+        attributes[Self.attribute] = Self(of: facts)?.text ?? ListedVersion.unknown
     }
 
     /// True for a task that came from a source.
     static func isThere(_ attributes: [String: String]) -> Bool { attributes[Self.attribute] != nil }
-
-    private static let unknown = "-"
 }

@@ -14,7 +14,8 @@ import Foundation
 /// | has no such file, and is whole | has a task that came from the source, and that the words choose | gone |
 /// | has no such file | has any other task | not mentioned |
 ///
-/// A file is the same by its task or, where its URL has changed, by its place.
+/// A file is the same by its task or, where its URL has changed, by its place. Another URL is another version, unless a digest or the
+/// version says that it is the same one.
 struct SourceComparison {
     /// What a file is.
     enum Result: String, Sendable, CaseIterable {
@@ -35,6 +36,10 @@ struct SourceComparison {
         var task: TaskDescription?
         /// True if the listing says no version, so that only the server knows.
         var isUncertain = false
+        /// True if the listing has another address of a member.
+        var isMoved = false
+        /// True if the member is not complete.
+        var isUnfinished = false
     }
 
     /// New, changed, uncertain and gone files. New ones of a barrel that is not there yet are only shown, and same ones too: a listing
@@ -102,31 +107,32 @@ struct SourceComparison {
         guard let reader else { return }
         let moved = try drainRemaining(Array(rest), reader, listed, source, newPaths)
         if !moved.isEmpty {
-            // The member keeps its task: two tasks cannot have one file.
-            added = try added.filtered(folder: scratch) { Self.path(of: $0).map { moved[$0] == nil } ?? true }
-            for file in files where file.result == .new && moved["\(folder)/\(file.name)"] != nil {
-                count(file, -1)
-                sums[.same, default: (0, 0)].count += 1
-            }
+            for file in files where file.result == .new && moved["\(folder)/\(file.name)"] != nil { count(file, -1) }
             files.removeAll { $0.result == .new && moved["\(folder)/\($0.name)"] != nil }
+            // The member keeps its task: two tasks cannot have one file.
+            added = try added.filtered(folder: scratch) { task in
+                guard let record = Self.path(of: task).flatMap({ moved[$0] }) else { return true }
+                _ = compare(task, record, record.id, isMoved: true)
+                return false
+            }
         }
         if mayBeMoved { for file in files where file.result == .new || file.result == .gone { show?(self, file) } }
     }
 
     /// Takes the members that the listing does not have.
     ///
-    /// - Returns: those whose file has a new address, by their paths.
+    /// - Returns: those whose place the listing has with another task, by their paths.
     private mutating func drainRemaining(
         _ rest: [TaskID], _ reader: StoreReader, _ listed: ListedTasks, _ source: SourceImport,
         _ newPaths: ExactMap<Bool>
-    ) throws -> ExactMap<TaskID> {
-        var moved = ExactMap<TaskID>()
+    ) throws -> ExactMap<TaskRecord> {
+        var moved = ExactMap<TaskRecord>()
         for start in stride(from: 0, to: rest.count, by: Self.portion) {
             for record in reader.records(rest[start..<min(start + Self.portion, rest.count)])
             where SourceVersion.isThere(record.task.attributes) {
                 members += 1
                 if let path = record.path ?? Self.path(of: record.task), newPaths[path] != nil {
-                    moved[path] = record.id
+                    moved[path] = record
                     continue
                 }
                 // A file elsewhere is of another `fk get -r` of this source: the barrel follows it in its own folder.
@@ -147,7 +153,10 @@ struct SourceComparison {
         sums[file.result] = (sum.count + sign, sum.bytes + Int64(sign) * (file.size ?? 0))
     }
 
-    private mutating func compare(_ task: TaskDescription, _ record: TaskRecord?, _ id: TaskID) -> Result {
+    /// - Parameter isMoved: true for a member that was found by its place. Its address may be another one.
+    private mutating func compare(
+        _ task: TaskDescription, _ record: TaskRecord?, _ id: TaskID, isMoved: Bool = false
+    ) -> Result {
         let size = task.attributes[SourceVersion.sizeAttribute].flatMap { Int64($0) } ?? task.optionsBox?.value.size
         var file = File(result: .new, name: name(of: task), url: task.url, size: size, id: id)
         if let record, record.state == .complete, !record.hasLostFile {
@@ -158,7 +167,13 @@ struct SourceComparison {
                 || Self.isOther(task.optionsBox?.value.size, record.task.optionsBox?.value.size)
             let listed = SourceVersion(in: task.attributes)
             let known = SourceVersion(in: record.task.attributes)
-            if isOtherFact || listed != nil && known != nil && listed != known {
+            if isMoved, !record.address(0).isExactly(task.url) {
+                let isSame = listed != nil && listed == known || Self.isSameDigest(task, record)
+                file.result = isOtherFact || !isSame ? .changed : .same
+                file.isMoved = true
+                file.size = size
+                file.task = task
+            } else if isOtherFact || listed != nil && known != nil && listed != known {
                 file.result = .changed
                 file.size = size
                 file.task = task
@@ -166,15 +181,42 @@ struct SourceComparison {
                 file.isUncertain = true
                 file.task = task
             }
+        } else if let record, isMoved {
+            file.result = .changed
+            file.isMoved = !record.address(0).isExactly(task.url)
+            file.isUnfinished = true
+            file.task = task
         }
         count(file, 1)
-        if file.result == .changed || file.isUncertain || file.result == .new && mayBeMoved { files.append(file) }
+        if file.task != nil || file.result == .new && mayBeMoved { files.append(file) }
         if file.result != .new || !mayBeMoved { show?(self, file) }
         return file.result
     }
 
     private static func isOther<Value: Equatable>(_ listed: Value?, _ known: Value?) -> Bool {
         listed != nil && known != nil && listed != known
+    }
+
+    private static func isSameDigest(_ task: TaskDescription, _ record: TaskRecord) -> Bool {
+        guard let listed = task.optionsBox?.value.checksum else { return false }
+        return listed == record.task.optionsBox?.value.checksum
+    }
+
+    /// The gone files that are in the way of new ones: a file where a folder is needed, or files below a new file's name.
+    var inTheWay: [File] {
+        let new = Set(files(.new).map { ExactText($0.name) })
+        guard !new.isEmpty else { return [] }
+        var folders: Set<ExactText> = []
+        for name in new { for folder in Self.folders(of: name.text) { folders.insert(ExactText(folder)) } }
+        return files(.gone).filter { file in
+            folders.contains(ExactText(file.name)) || Self.folders(of: file.name).contains { new.contains(ExactText($0)) }
+        }
+    }
+
+    /// The folders above a name, below the barrel's.
+    static func folders(of name: String) -> [String] {
+        let bytes = name.utf8
+        return bytes.indices.filter { bytes[$0] == UInt8(ascii: "/") }.map { String(name[..<$0]) }
     }
 
     /// The files with a result.

@@ -131,6 +131,30 @@ struct SourceImport: Sendable {
         layout = words.layout.flatMap(SourceLayout.init) ?? .plain
         guard let found = try Self.find(origin, words, isSingle: false, Records(), context) else { return nil }
         (source, isFolder, either) = found
+        if let fault = otherServer(than: words) {
+            throw CommandFailure(Escaping.visible("The barrel \(fault)"), status: ExitStatus.usage)
+        }
+    }
+
+    /// The origin of the server that the environment gives to the name; nil for a URL, and for a program.
+    private var server: String? {
+        let parts = URLParts(source.secretOrigin)
+        guard !NearbyFile.isURL(source.title), let scheme = parts.scheme else { return nil }
+        return "\(scheme)://\(parts.hostPort)"
+    }
+
+    /// Why the source is not the one of a barrel: its name stands for another server now. nil if it is. Amazon's servers count as one.
+    func otherServer(than known: SourceWords?) -> String? {
+        guard let old = known?.server, let now = server, old != now, !(Self.isAmazon(old) && Self.isAmazon(now)) else {
+            return nil
+        }
+        return "has its files from \(old), and \(URLMasking.mask(source.title)) is at \(now) in this environment. Set the variable of the "
+            + "server as it was, or name another barrel and folder."
+    }
+
+    private static func isAmazon(_ origin: String) -> Bool {
+        guard let origin = URLOrigin(origin), origin.scheme == "https" else { return false }
+        return [".amazonaws.com", ".amazonaws.com.cn"].contains { origin.host.hasSuffix($0) }
     }
 
     /// The last part of the place's name, for its folder and barrel.
@@ -140,6 +164,7 @@ struct SourceImport: Sendable {
     var kept: SourceWords {
         var words = words
         if either?.wasFolder == true { words.isRecursive = true }
+        words.server = server
         return words
     }
 

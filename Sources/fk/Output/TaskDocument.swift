@@ -18,7 +18,7 @@ enum TaskDocument {
         var text = JSONText()
         text.beginObject()
         text.member("id", record.id.hex)
-        text.member("url", isExport ? record.task.url : URLMasking.mask(record.task.url))
+        text.member("url", isExport ? record.address(0) : URLMasking.mask(record.task.url))
         if isExport {
             text.key("mirrors")
             text.beginArray()

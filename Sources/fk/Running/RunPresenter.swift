@@ -22,6 +22,8 @@ final class RunPresenter: Sendable {
         var unchanged: Set<TaskID> = []
         /// The files that were complete before this run, and whether each has a line.
         var already = (count: 0, isListed: true)
+        /// The finished files of which a listing has another version.
+        var outdated = 0
         /// True if this process has run the tasks from the start, and so receives each attempt.
         var isEngine = false
         var failures = 0
@@ -145,6 +147,9 @@ final class RunPresenter: Sendable {
     /// The name under which the failed and suspended tasks were kept at the end; nil without any.
     var run: RunName? { state.withLock { $0.run } }
 
+    /// The number of finished files that were added again, and of which the listing of their source has another version.
+    var outdated: Int { state.withLock { $0.outdated } }
+
     /// True if a failed task could succeed in a later run.
     var mayPass: Bool { state.withLock { $0.failed.mayPass } }
 
@@ -156,6 +161,7 @@ final class RunPresenter: Sendable {
         case .added(let list):
             for added in list {
                 if let error = added.error { failed(error.url ?? added.id.short, error, isAddition: true) }
+                if added.isOutdated == true { state.withLock { $0.outdated += 1 } }
                 if added.state == .complete, view.mode != .quiet {
                     state.withLock { _ = $0.unchanged.insert(added.id) }
                 }

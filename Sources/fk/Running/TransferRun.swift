@@ -66,6 +66,7 @@ struct TransferRun: Sendable {
         keys.close()
         presenter.close(tracker)
         log?.write(LogLine(ending: tracker, signal: signal.withLock(\.self)))
+        warnOfOutdated(presenter.outdated)
         if let number = signal.withLock({ $0 }) {
             if !global.json {
                 let pid = await session.isEngine ? nil : EngineLock.holder(global.place)?.pid
@@ -82,6 +83,15 @@ struct TransferRun: Sendable {
         }
         let isComplete = tracker.count(.complete) == tracker.total
         return isComplete || !needsAll ? ExitStatus.done : ExitStatus.taskFailed
+    }
+
+    private func warnOfOutdated(_ count: Int) {
+        guard count > 0, let barrel = addition?.barrel else { return }
+        let is1 = count == 1
+        context.warn(
+            "\(Formatting.count(count, "finished file")) \(is1 ? "has" : "have") another version at the source now, and "
+                + "\(is1 ? "stays" : "stay"): \(global.suggested("fk barrel sync \(ShellWord.quoted(barrel))")) fetches what has changed."
+        )
     }
 
     /// What becomes of the files after a signal.
@@ -135,6 +145,15 @@ struct TransferRun: Sendable {
 extension RunOptions {
     /// The downloader's settings for these options.
     func configure(_ global: GlobalOptions) -> Configure { orders.settings(over: global.configure) }
+
+    /// Asks for finished files, with the tokens of their sources.
+    ///
+    /// - Throws: the errors of the list of programs, and of the transport kind.
+    func refresher(_ context: CommandContext) throws -> FileRefresher {
+        let chains = MiddlewareChains()
+        SourceMiddlewares.register(in: chains, context.environment)
+        return try FileRefresher(configure(context.global), orders.own, chains)
+    }
 
     /// The options that have no effect because another process is the engine; nil if there are none.
     func followerNote(_ goal: RunSession.Goal) -> String? {

@@ -7,6 +7,7 @@ package final class PacedTransport: Transport, HostAwareTransport {
     private let budget: Locked<HostBudget>
     private let asker: HostAsker
     private let clock = SystemClock()
+    private let onWait: (@Sendable (DownloadError, Double) -> Void)?
     /// Where the sessions of login hosts are kept.
     package let sessionPath: String
 
@@ -17,8 +18,13 @@ package final class PacedTransport: Transport, HostAwareTransport {
     ///
     /// - Parameters:
     ///   - own: the limits of the command; nil for none.
-    package init(_ transport: any Transport, _ configure: Configure, _ own: OwnLimits?) {
+    ///   - onWait: called before a document is asked for again, with the seconds until then; nil, the default, for nothing.
+    package init(
+        _ transport: any Transport, _ configure: Configure, _ own: OwnLimits?,
+        onWait: (@Sendable (DownloadError, Double) -> Void)? = nil
+    ) {
         self.transport = transport
+        self.onWait = onWait
         let workPath = WorkPath(configure.workPath)
         sessionPath = configure.transport.sessionPath ?? workPath.ofShards.sessionsPath
         var budget = HostBudget(limit: 256, turns: HostTurns(workPath) { [clock] in clock.now })
@@ -30,8 +36,10 @@ package final class PacedTransport: Transport, HostAwareTransport {
     /// The same with a new transport of the usual kind.
     ///
     /// - Throws: the error of the transport.
-    package convenience init(_ configure: Configure, _ own: OwnLimits? = nil) throws(DownloadError) {
-        self.init(try TransportKind.automatic.makeTransport(), configure, own)
+    package convenience init(
+        _ configure: Configure, _ own: OwnLimits? = nil, onWait: (@Sendable (DownloadError, Double) -> Void)? = nil
+    ) throws(DownloadError) {
+        self.init(try TransportKind.automatic.makeTransport(), configure, own, onWait: onWait)
     }
 
     /// Starts a transfer once its host may be asked.
@@ -62,6 +70,9 @@ package final class PacedTransport: Transport, HostAwareTransport {
 
     /// The address of the host's mirror, or the URL itself.
     package func mirrored(_ url: String) -> String { budget.withLock { $0.policies.mirrored(url) } }
+
+    /// A document is asked for again.
+    package func waits(after error: DownloadError, seconds: Double) { onWait?(error, seconds) }
 
     /// True if the policy of the host retries the status.
     package func retries(_ status: Int, of url: String) -> Bool {

@@ -118,8 +118,8 @@ extension TaskBook {
     }
 
     /// Adds the attributes of a repeated request to those of the task.
-    func addAttributes(of description: TaskDescription, to entry: TaskEntry) throws {
-        let attributes = try AttributeRules.applying(description.attributes, to: entry.record.task.attributes)
+    func add(_ attributes: [String: String], to entry: TaskEntry) throws {
+        let attributes = try AttributeRules.applying(attributes, to: entry.record.task.attributes)
         guard attributes != entry.record.task.attributes else { return }
         entry.record.task.attributes = attributes
         try save(entry)

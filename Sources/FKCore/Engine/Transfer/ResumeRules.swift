@@ -265,7 +265,7 @@ package enum ResumeRules {
     ///
     /// | status of the answer to a range | the first time | again, or in the last attempt |
     /// | --- | --- | --- |
-    /// | 412, with `If-Range` | the same range without `If-Range` | the same |
+    /// | 412, with an entity tag in `If-Range` | the same range without `If-Range` | the same |
     /// | 400, 405, 406, 412, 417, 501 | the whole file | the whole file |
     /// | 403: a link may have expired, and is asked for again | end the attempt | the whole file |
     /// | 500: the server may have a problem of its own | end the attempt | the whole file |
@@ -281,7 +281,7 @@ package enum ResumeRules {
     ) -> Again? {
         guard ask.usesRange, let status else { return nil }
         return switch status {
-        case 412 where ask.ifRange != nil: .plainRange
+        case 412 where ask.ifRange.map(Validator.isStrongTag) == true: .plainRange
         case 400, 405, 406, 412, 417, 501: .withoutRange
         case 403 where isRepeated: .withoutRange
         case 500 where isRepeated || isLast: .withoutRange
@@ -303,8 +303,8 @@ package enum ResumeRules {
             return .complete(total: length)
         }
         // A server that ignores If-Range sends the whole file although nothing changed. One more request can save
-        // gigabytes.
-        if ask.again == nil, ask.ifRange != nil, length != nil, length == known.length,
+        // gigabytes. Two versions may have one date, so a date does not show that nothing changed.
+        if ask.again == nil, ask.ifRange.map(Validator.isStrongTag) == true, length != nil, length == known.length,
             case .proven(let evidence) = known.joins(head), evidence != .comparison,
             head["Accept-Ranges"].map({ $0.lowercased() != "none" }) ?? true
         {

@@ -10,6 +10,8 @@ package struct AddResult: Codable, Sendable, Hashable {
     package var isNew: Bool
     /// True if the task's list has another version of its file than before; nil otherwise.
     package var isChanged: Bool?
+    /// True if the listing of a source has another version of the finished file, which stays; nil otherwise.
+    package var isOutdated: Bool?
     /// Set if this task could not be created.
     package var error: DownloadError?
     /// Creates a result.

@@ -22,7 +22,8 @@ import FKMiddleware
 /// | complete | another's, kept by `.skip` | `.skip` | as with its own file |
 /// | complete | another's, kept by `.skip` | other options | fetched |
 /// | complete | missing | any options | fetched |
-/// | complete | its own | another digest or length, of the task's list as it is now | fetched; the file stays until the new one is whole |
+/// | complete | its own | another digest, entity tag or length, of the task's list as it is now | fetched; the file stays until the new one is whole |
+/// | complete | its own | another entity tag or length, and no digest | refused |
 /// | any but complete | | another digest than the stored one | refused, unless it is of the task's list |
 /// | any | | another name, if the name is not part of its identity | refused |
 ///
@@ -119,12 +120,24 @@ package enum KnownTaskRules {
                 known.optionsBox?.value.checksum.map { $0.algorithm == new.algorithm && $0 != new } ?? false
             } ?? false
         let hasOtherLength = length.flatMap { length in task.options.size.map { $0 != length } } ?? false
-        if isNew, hasOther || hasOtherLength { return (task, .renew) }
+        let hasOtherTag =
+            asked.optionsBox?.value.entityTag.map { new in
+                known.optionsBox?.value.entityTag.map { Validator.opaque($0) != Validator.opaque(new) } ?? false
+            } ?? false
+        if isNew, hasOther || hasOtherLength || hasOtherTag { return (task, .renew) }
         if let size = task.options.size, let length, hasOtherLength {
             throw DownloadError(
                 .checksumMismatch,
-                "The finished file has \(length) bytes, and the one expected has \(size). It stays as it is: trash the task "
-                    + "to fetch it again.", url: URLMasking.mask(known.url))
+                "The finished file has \(length) bytes, and the one expected has \(size). It stays as it is"
+                    + (asked.attributes[ListedVersion.attribute] == nil ? ": trash the task to fetch it again." : "."),
+                url: URLMasking.mask(known.url),
+                remedy: asked.attributes[ListedVersion.attribute] == nil ? nil : .readListAgain)
+        }
+        // An equal digest proves that only the tag is another one.
+        if hasOtherTag, !proof {
+            throw DownloadError(
+                .changedOnServer, "The list names another version of the finished file, which stays as it is.",
+                url: URLMasking.mask(known.url), remedy: .readListAgain)
         }
         return (task, proof ? .compare : .nothing)
     }

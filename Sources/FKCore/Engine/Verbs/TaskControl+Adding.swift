@@ -269,14 +269,14 @@ extension TaskControl {
         let (barrel, mayRun) = (addition.barrel, addition.run || runsAll)
         do {
             let entry: TaskEntry
-            var (isCompared, isChanged) = (false, false)
+            var (isCompared, isChanged, isOutdated) = (false, false, false)
             let new = try made.get()
             let known = new == nil ? try book.find(id) : nil
             if let known {
                 entry = known
                 book.writeRecovery(entry)
                 try check(description)
-                (isCompared, isChanged) = try readmit(entry, as: description, mayRun: mayRun)
+                (isCompared, isChanged, isOutdated) = try readmit(entry, as: description, mayRun: mayRun)
                 join(entry, group: addition.group)
             } else {
                 let (record, info) = try new ?? book.makeAgain(keepingPieces(description, id), id, barrel: barrel)
@@ -292,6 +292,7 @@ extension TaskControl {
             if mayRun { admit(entry) }
             var added = AddResult(id: id, state: entry.record.state, isNew: known == nil)
             if isChanged { added.isChanged = true }
+            if isOutdated { added.isOutdated = true }
             return (added, isCompared)
         } catch {
             var error = Self.notMade(error)

@@ -5,20 +5,24 @@ import Foundation
 extension TaskControl {
     /// Stores the options of the new request and applies them.
     ///
-    /// - Returns: whether the finished file has to be compared first (`compare`), so that nothing is stored, and whether the file has
-    ///   another version now.
+    /// - Returns: whether the finished file has to be compared first (`compare`), so that nothing is stored, whether the file has
+    ///   another version now, and whether a listing has another version that is not fetched.
     func readmit(
         _ entry: TaskEntry, as asked: TaskDescription, mayRun: Bool
-    ) throws -> (isCompared: Bool, isChanged: Bool) {
+    ) throws -> (isCompared: Bool, isChanged: Bool, isOutdated: Bool) {
         let keepsState = asked.words.contains(.keepsState)
         // A file that awaits its proof counts as finished.
         let (decided, effect) = try KnownTaskRules.decide(
             entry.record.task, in: entry.verbState, file: finishedFile(of: entry), length: entry.record.expected,
             asked: asked)
-        if effect == .compare { return (true, false) }
+        if effect == .compare { return (true, false, false) }
         if !keepsState { demandProofAgain(of: entry) }
         let task = try keepingPieces(of: asked, in: decided, entry.id)
-        try book.addAttributes(of: asked, to: entry)
+        let staysFinished = entry.verbState == .complete && effect != .fetchAgain && effect != .renew
+        let (added, isOutdated) =
+            staysFinished
+            ? ListedVersion.keeping(entry.record.task.attributes, asked.attributes) : (asked.attributes, false)
+        try book.add(added, to: entry)
         let old = entry.record.task.options
         let isChanged = old.checksum.map { $0 != task.options.checksum } ?? false || effect == .renew
         store(task, in: entry)
@@ -36,7 +40,7 @@ extension TaskControl {
             }
         case .renew: renewVersion(of: entry, mayRun: mayRun || entry.isAdmitted)
         }
-        return (false, isChanged)
+        return (false, isChanged, isOutdated)
     }
 
     /// Queues a complete task whose file is gone.
@@ -97,7 +101,7 @@ extension TaskControl {
                 entry.record.task, in: .complete, file: finishedFile(of: entry), length: entry.record.expected,
                 asked: comparison.task)
             let task = try keepingPieces(of: comparison.task, in: decided, id)
-            try book.addAttributes(of: comparison.task, to: entry)
+            try book.add(comparison.task.attributes, to: entry)
             store(task, in: entry)
             book.write(entry)
             return .success(nil)
@@ -146,7 +150,7 @@ extension TaskControl {
         return isOwn ? .own : .gone
     }
 
-    /// Stores a description. `addAttributes` adds its attributes; they do not replace the stored ones.
+    /// Stores a description. `TaskBook.add` adds its attributes; they do not replace the stored ones.
     private func store(_ task: TaskDescription, in entry: TaskEntry) {
         var task = task
         task.attributes = entry.record.task.attributes

@@ -59,9 +59,9 @@ package struct FileRefresher: Sendable {
 
     /// A refresher for a process that has no engine: with the programs of the work path, and a transport of its own.
     ///
+    /// - Parameter chains: receive the programs, and prepare the requests.
     /// - Throws: the errors of the list of programs, and of the transport kind.
-    package init(_ configure: Configure, _ own: OwnLimits?) throws {
-        let chains = MiddlewareChains()
+    package init(_ configure: Configure, _ own: OwnLimits?, _ chains: MiddlewareChains) throws {
         let programs = try RegisteredPrograms(
             WorkPath(configure.workPath), chains, isOn: configure.runsMiddlewarePrograms)
         programs.connect { _, _, _, _ in }

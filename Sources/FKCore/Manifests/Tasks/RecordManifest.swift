@@ -72,7 +72,7 @@ package struct RecordManifest {
     }
 
     private static func entry(_ record: TaskRecord, _ name: String, needsSHA256: Bool) -> Manifest.Entry {
-        let urls = [record.task.url] + record.task.mirrors
+        let urls = [record.address(0)] + record.task.mirrors
         let sources = urls.enumerated().map { Manifest.Source($0.element, priority: min($0.offset + 1, 999_999)) }
         var entry = Manifest.Entry(name: name, sources: sources)
         entry.size = record.state == .complete ? record.expected : record.task.options.size ?? record.expected

@@ -18,6 +18,10 @@ package struct SourceWords: Codable, Sendable, Hashable {
     package var isAnonymous: Bool?
     /// How the files are laid out on the disk: `hub`, `oci` or `ollama`; nil for their names.
     package var layout: String?
+    /// The origin of the server, for a name that does not say it: the environment has it. nil for a place that is a URL.
+    package var server: String?
+    /// True once `fk barrel sync` has given a member another address. nil means false.
+    package var hasMoved: Bool?
 
     /// Creates words that say nothing.
     package init() {}

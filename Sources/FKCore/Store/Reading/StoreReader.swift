@@ -106,6 +106,16 @@ package struct StoreReader: Sendable {
         return records
     }
 
+    /// The tasks among these ids that have another address than their URL, in the order given. The other records are searched and not
+    /// parsed.
+    package func relinked(_ ids: [TaskID]) -> [TaskRecord] {
+        var records: [TaskRecord] = []
+        readAll(ids, containing: Array("\"link\":\"".utf8), problem: { _ in }) { _, record in
+            if record.link != nil { records.append(record) }
+        }
+        return records
+    }
+
     /// The tasks that a selector names, in the order of submission; a barrel's in the order in which they joined.
     ///
     /// - Throws: `.invalidURL` for an invalid URL, `.notFound` if there is no such barrel.

@@ -66,3 +66,41 @@ package struct BucketMiddleware: RequestMiddleware {
         return target.scheme == "https" && target.host.hasSuffix(".blob.core.windows.net")
     }
 }
+
+/// Refuses to sign a request for an object of S3 at another server than the one that the environment's credentials are for. The keys of one
+/// run may be others than those of the run that has listed the bucket.
+package struct BucketServerMiddleware: RequestMiddleware {
+    /// The name in `fk why`.
+    package let name = "bucket-server"
+    /// The server that the environment names; nil for Amazon's.
+    private let endpoint: URLOrigin?
+
+    /// Creates the middleware.
+    package init(_ environment: [String: String]) {
+        let named = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"].lazy.compactMap { environment[$0] }.first { !$0.isEmpty }
+        endpoint = named.flatMap { try? URLNormalizer.normalize($0.contains("://") ? $0 : "http://\($0)") }.flatMap {
+            URLOrigin($0)
+        }
+    }
+
+    /// Only signed tasks of a bucket come to it.
+    package var scope: MiddlewareScope {
+        .matching { $0.isSigned && $0.attributes[SourceOrders.tokenAttribute] == BucketPlace.Store.s3.rawValue }
+    }
+
+    /// Leaves the request as it is.
+    package func process(_ request: URLRequest, for task: TaskContext) async throws -> URLRequest {
+        guard let origin = request.url.flatMap({ URLOrigin($0.absoluteString) }) else { return request }
+        let isOwn =
+            endpoint.map { $0 == origin }
+            ?? (origin.scheme == "https"
+                && [".amazonaws.com", ".amazonaws.com.cn"].contains { origin.host.hasSuffix($0) })
+        guard isOwn else {
+            throw DownloadError(
+                .invalidArgument,
+                "The credentials of this environment are not for \(origin.scheme)://\(origin.host): AWS_ENDPOINT_URL names another server, or "
+                    + "none. Set it as it was when the bucket was listed.")
+        }
+        return request
+    }
+}

@@ -149,7 +149,10 @@ struct BucketAccess {
     /// What the owner's credentials mean for the files.
     private var orders: SourceOrders {
         var orders = SourceOrders(address: server.base)
-        if isSigned { orders.signature = signature }
+        if isSigned {
+            orders.signature = signature
+            orders.attributes[SourceOrders.tokenAttribute] = server.store.rawValue
+        }
         orders.headers = requestPayer
         if server.store != .s3, BucketToken.isThere(server.store, client.environment) {
             orders.attributes[SourceOrders.tokenAttribute] = server.store.rawValue

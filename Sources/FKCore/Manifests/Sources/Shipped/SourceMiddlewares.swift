@@ -12,6 +12,8 @@ package enum SourceMiddlewares {
         if AWSCredentials.variables(environment) == nil {
             chains.register(source: AWSCredentialMiddleware(environment), for: .matching(\.isSigned))
         }
+        let server = BucketServerMiddleware(environment)
+        chains.register(source: server, for: server.scope)
         for bucket in BucketMiddleware.all(environment) { chains.register(source: bucket, for: bucket.scope) }
     }
 }
