@@ -87,6 +87,9 @@ struct GlobalOptions: Sendable {
             }
             return lines.isEmpty ? nil : lines.joined(separator: "\n")
         case "referer", "all-proxy", "http-proxy", "https-proxy": return texts.last.map(URLMasking.mask)
+        // aria2 shows sizes and rates in bytes.
+        case _ where Int64(defaults[name] ?? "") != nil:
+            return texts.last.map { text in (try? ByteSize.parse(text)).map(String.init) ?? text }
         default: return texts.last
         }
     }

@@ -79,6 +79,8 @@ struct VerbAnswers {
     private var shownCount = 0
     private var changed = 0
     private var count = 0
+    /// The tasks whose file could not be deleted.
+    private var failed = 0
     /// The reply to a request that failed or has no results; nil if there was none.
     private(set) var failure: EngineReply?
 
@@ -105,7 +107,9 @@ struct VerbAnswers {
         if answers.global.json {
             array.write(results) { $0.document.bytes }
         }
-        for result in results where !forAll || result.applied {
+        // A trash applies in every state, unless the file cannot be deleted.
+        failed += results.count { $0.verb == .trash && !$0.applied }
+        for result in results where !forAll || result.applied || result.verb == .trash {
             shownCount += 1
             if shown.count < Self.maxLines { shown.append(result) }
         }
@@ -117,7 +121,7 @@ struct VerbAnswers {
     func end() -> Int32 {
         if answers.global.json, failure == nil || !array.isEmpty { array.end() }
         if let failure { return answers.status(of: failure) }
-        if answers.global.json { return ExitStatus.done }
+        if answers.global.json { return failed == 0 ? ExitStatus.done : ExitStatus.taskFailed }
         if count == 0 { answers.say("There are no tasks.") }
         for result in shown.prefix(shownCount > Self.maxLines ? Self.fewLines : Self.maxLines) {
             answers.say("\(result.id.short)  \(URLMasking.mask(result.url))  \(result.note)")
@@ -130,7 +134,7 @@ struct VerbAnswers {
                 changed == 0
                     ? "Nothing to do: it applies to none of \(rest)." : "\(changed) changed, \(rest) unchanged.")
         }
-        return ExitStatus.done
+        return failed == 0 ? ExitStatus.done : ExitStatus.taskFailed
     }
 }
 

@@ -7,6 +7,7 @@ enum ForeignAnswers {
         "content-disposition": fromURL, "trust-server-names": fromURL, "out": name,
         "directory-prefix": folder, "output-dir": folder, "dir": folder,
         "create-dirs": "folders are created", "force-directories": "fk has none: -d DIR names the folder",
+        "ignore-existing": "--skip keeps an existing file",
         "no-clobber": "--skip keeps an existing file, and without it fk never replaces one",
         "allow-overwrite": "--overwrite replaces an existing file",
         "auto-file-renaming": "--rename takes the next free name",
@@ -14,6 +15,7 @@ enum ForeignAnswers {
         "file-allocation": "a file grows as its bytes arrive",
         "no-file-allocation-limit": "a file grows as its bytes arrive",
         "continue": continues, "continue-at": continues, "always-resume": continues,
+        "resume": continues,
         "start-pos": "fk cat --range N- URL writes a file from byte N on to standard output", "range": range,
         "input-file": "-i FILE (--input)", "force-html": none("lists are no web pages"), "base": "--base URL",
         "remote-time": "--remote-time",
@@ -32,16 +34,19 @@ enum ForeignAnswers {
         "min-split-size": "each connection has at least 1 MiB to fetch",
         "max-concurrent-downloads": jobs, "parallel": jobs, "parallel-max": jobs, "parallel-immediate": jobs,
         "optimize-concurrent-downloads": jobs, "force-sequential": jobs,
-        "max-download-limit": rate, "max-overall-download-limit": rate,
+        "transfers": jobs, "checkers": jobs, "multi-thread-streams": connections,
+        "bwlimit": rate, "max-download-limit": rate, "max-overall-download-limit": rate,
         "wait": spaced, "random-wait": spaced, "waitretry": delays, "retry-wait": delays, "retry-delay": delays,
 
         // Retries and time-outs
-        "tries": retries, "max-tries": retries, "max-resume-failure-tries": retries,
+        "retries": retries, "low-level-retries": retries, "tries": retries, "max-tries": retries,
+        "max-resume-failure-tries": retries,
         "retry-all-errors": transient, "retry-connrefused": transient, "retry-on-http-error": transient,
         "fail": "an error status is always a failure", "fail-with-body": "an error status is always a failure",
         "fail-early": none("the other files go on"), "retry-max-time": "--max-time S",
         "url": "addresses need no option: fk get URL",
-        "connect-timeout": timeout, "read-timeout": timeout, "dns-timeout": timeout, "speed-time": timeout,
+        "connect-timeout": timeout, "contimeout": timeout, "read-timeout": timeout, "dns-timeout": timeout,
+        "speed-time": timeout,
         "speed-limit": timeout, "lowest-speed-limit": timeout, "bt-stop-timeout": timeout,
         "stop": "--max-time S", "max-time": "--max-time S",
 
@@ -79,7 +84,7 @@ enum ForeignAnswers {
         "ca-certificate": "--cacert FILE", "ca-directory": "--cacert FILE names one file",
         "capath": "--cacert FILE names one file",
         "netrc-file": "--netrc reads ~/.netrc", "netrc-path": "--netrc reads ~/.netrc",
-        "no-netrc": "netrc is read only with --netrc", "netrc-optional": "--netrc",
+        "netrc": "--netrc", "no-netrc": "netrc is read only with --netrc", "netrc-optional": "--netrc",
         "https-only": "fk never goes from https to http",
 
         // Output
@@ -105,7 +110,9 @@ enum ForeignAnswers {
 
         // Folders of web servers
         "recursive": "fk get -r URL fetches a folder that its server lists",
-        "level": "--depth N, with -r", "accept": "--include GLOB, with -r", "reject": "--exclude GLOB, with -r",
+        "level": "--depth N, with -r", "max-depth": "--depth N, with -r",
+        "http-url": "fk get -r URL fetches a folder that its server lists", "accept": "--include GLOB, with -r",
+        "reject": "--exclude GLOB, with -r",
         "include-directories": "--include 'DIR/*', with -r", "exclude-directories": "--exclude 'DIR/*', with -r",
         "mirror": mirrors, "no-parent": "-r never leaves the folder", "relative": "-r never leaves the folder",
         "span-hosts": none("-r never leaves the server"), "domains": none("-r never leaves the server"),

@@ -1,4 +1,5 @@
-/// The options of other programs, as their own help lists them: curl 7.88, wget 1.21 and aria2 1.36. A word is the long name,
+/// The options of other programs, as their own help lists them: curl 7.88, wget 1.21 and aria2 1.36; of rclone 1.60 those that people
+/// type for a download. A word is the long name,
 /// then the short one after a comma; `=` says that it takes a value.
 enum ForeignNames {
     static let curl = """
@@ -33,6 +34,11 @@ enum ForeignNames {
         time-cond,z= tls-max= tls13-ciphers= tlsauthtype= tlspassword= tlsuser= tlsv1,1 tlsv1.0 tlsv1.1 tlsv1.2
         tlsv1.3 tr-encoding trace= trace-ascii= trace-time unix-socket= upload-file,T= url= url-query= use-ascii,B
         user,u= user-agent,A= verbose,v version,V write-out,w= xattr
+        """
+
+    static let rclone = """
+        bwlimit= transfers= checkers= retries= low-level-retries= multi-thread-streams= max-depth= ignore-existing
+        contimeout= resume http-url= config= progress,P
         """
 
     static let wget = """

@@ -1,12 +1,12 @@
 import FKMiddleware
 
-/// Options of curl, wget and aria2 that a command does not have. Each has an answer: ours, "always so", or that fk has none.
+/// Options of curl, wget, aria2 and rclone that a command does not have. Each has an answer: ours, "always so", or that fk has none.
 ///
 /// One letter means different things to them: `-s` is curl's `--silent`, and aria2's `--split`. The other options of the command
 /// line tell whose the line is; without one, curl comes before aria2 and wget.
 struct ForeignOptions: Sendable {
     enum Program: String, Sendable, CaseIterable {
-        case curl, aria2, wget
+        case curl, aria2, wget, rclone
     }
 
     /// An option of another program.
@@ -63,6 +63,7 @@ struct ForeignOptions: Sendable {
             return programs.count == 1 ? programs.first : nil
         }
         if word.utf8.count == 3, let option = table[word]?.first { return option.program }
+        if word.hasSuffix("O-") { return .wget }
         let letter = String(word.prefix(2))
         let value = word.utf8.count > 2 ? String(word.dropFirst(2)) : next ?? ""
         switch letter {
@@ -75,6 +76,8 @@ struct ForeignOptions: Sendable {
         case "-l" where !isNoValue(value): return value.first?.isNumber == true ? .wget : .aria2
         case "-A" where value.contains("*") || value.hasPrefix("."): return .wget
         case "-U": return value.contains(":") ? .curl : .wget
+        // curl's port of FTP, or rclone's progress, which has no value.
+        case "-P" where !isNoValue(value) && !value.contains(":"): return .wget
         case "-T", "-t", "-Q": return value.first?.isNumber == true ? .wget : nil
         case "-N" where word == "-N": return .wget
         case "-x": return value.contains("://") ? .curl : nil
@@ -94,6 +97,7 @@ struct ForeignOptions: Sendable {
         var table: [String: [Option]] = [:]
         for (program, names) in [
             (Program.curl, ForeignNames.curl), (.aria2, ForeignNames.aria2), (.wget, ForeignNames.wget),
+            (.rclone, ForeignNames.rclone),
         ] {
             for word in names.split(whereSeparator: \.isWhitespace) {
                 let takesValue = word.hasSuffix("=")

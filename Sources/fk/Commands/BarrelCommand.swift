@@ -171,11 +171,13 @@ extension BarrelOptions {
         if let commit, let other = facts.commit, other != commit, let origin, origin == facts.origin,
             !NearbyFile.isURL(origin)
         {
-            let sync = canFollow ? "Take the new version with 'fk barrel sync \(ShellWord.quoted(name))', or import it" : "Import it"
+            let sync =
+                canFollow
+                ? "Take the new version with 'fk barrel sync \(ShellWord.quoted(name))', or import it" : "Import it"
             throw CommandFailure(
                 Escaping.visible(
-                    "The barrel \(name) has \(URLMasking.mask(origin)) at version \(commit), and the source is at \(other) now. "
-                        + "\(sync) into another barrel and folder."), status: ExitStatus.taskFailed)
+                    "The barrel \(name) has \(URLMasking.mask(origin)) at version \(commit), and the list is of \(other). "
+                        + "\(sync) into another barrel and folder."), status: ExitStatus.usage)
         }
         origin = facts.origin ?? origin
         commit = facts.commit ?? commit

@@ -101,7 +101,7 @@ struct BarrelExport {
         }
         if withSecrets > 0 {
             context.warn(
-                "\(Formatting.count(withSecrets, "member")) \(withSecrets == 1 ? "has" : "have") header fields with secrets, which are left out: give "
+                "\(Formatting.count(withSecrets, "member")) \(withSecrets == 1 ? "has" : "have") header fields that may be secrets, which are left out: give "
                     + "them again with -H.")
         }
         return leftOut(refused, of: refusals)

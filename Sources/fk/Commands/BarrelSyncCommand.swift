@@ -80,7 +80,11 @@ struct BarrelSyncCommand: Command {
             barrel.source = words
         }
         if let facts = listed.manifest?.facts, facts.commit != barrel.commit {
-            if source.isFollowed { barrel.commit = facts.commit } else { try barrel.adopt(facts, of: name, canFollow: false) }
+            if source.isFollowed {
+                barrel.commit = facts.commit
+            } else {
+                try barrel.adopt(facts, of: name, canFollow: false)
+            }
         }
         if old != barrel { _ = try await client.perform(.createBarrel(name: name, options: barrel)) }
         listed.memory?.store()

@@ -47,8 +47,8 @@ struct GetCommand: Command {
             else { continue }
             let shown = ShellWord.quoted(URLMasking.mask(url))
             context.warn(
-                "\(URLMasking.mask(url)) is a folder, and \(Paths.split(path).name) is the list that its server makes of it. It has the "
-                    + "folder's name: delete it and fetch the files with: "
+                "\(URLMasking.mask(url)) is a folder, and \(Paths.split(path).name) is the list that its server makes of it. Delete it and "
+                    + "fetch the files with: "
                     + "\(global.suggested("fk trash -y \(shown)")) && \(global.suggested("fk get -r \(shown)"))")
         }
     }
@@ -60,10 +60,19 @@ struct GetCommand: Command {
         var (tasks, refused, signer) = try await options.input.resolve(context, over: transport)
         guard let barrel = options.barrel else {
             for source in options.sources {
-                let listed = try await source.listed(options.input.settings, context, over: transport)
+                guard
+                    let listed = try await others(
+                        refused: &refused,
+                        {
+                            try await source.listed(options.input.settings, context, over: transport)
+                        })
+                else { continue }
                 listed.spool.prepend(try tasks.all())
                 tasks = listed.spool
                 refused += listed.refused
+            }
+            if tasks.isEmpty, refused > 0 {
+                throw CommandFailure("Nothing can be fetched.", status: ExitStatus.taskFailed)
             }
             return (tasks, refused)
         }
@@ -83,6 +92,10 @@ struct GetCommand: Command {
                 if options.isRecursive, !settings.folder.isExactly(usual) {
                     context.warn("The barrel \(barrel) has its files in \(settings.folder). -d names another folder.")
                 }
+            } else if let folder = own.directory, own.origin != nil, !settings.folder.isExactly(folder) {
+                context.warn(
+                    "The barrel \(barrel) follows \(folder): files in \(settings.folder) are fetched, and fk barrel sync leaves them alone. "
+                        + "-b NAME makes a barrel of their own.")
             }
             if own.directory == nil { own.directory = settings.folder }
             if own.source?.hasMoved == true { settings.members = try KnownMembers(global.openReader(), barrel: barrel) }
@@ -103,6 +116,19 @@ struct GetCommand: Command {
         }
         memory?.store()
         return (tasks, refused)
+    }
+
+    /// Asks for one of several sources. One that fails is named, and leaves the others alone.
+    private func others(
+        refused: inout Int, _ list: () async throws -> ListedTasks
+    ) async throws -> ListedTasks? {
+        do { return try await list() } catch let error as DownloadError
+            where options.sources.count > 1 && error.code != .cancelled
+        {
+            context.errors.writeLine("fk: \(Escaping.visible(error.fullText))")
+            refused += 1
+            return nil
+        }
     }
 
     /// Prints what the source has beside what is known of it, and changes nothing.

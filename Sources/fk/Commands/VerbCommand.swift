@@ -182,12 +182,12 @@ enum VerbTargets: Sendable {
         case .all: try reader.records()
         case .barrel(let name): reader.records(try reader.barrelIDs(name).ids)
         case .state(let state): try reader.records { state.states.contains($0.state) }
-        case .transient: try reader.records { $0.state == .error && $0.error?.isRetryable == true }
+        case .transient: try reader.records { $0.state == .error && $0.error?.mayPass == true }
         case .run(let name, let verb):
             reader.records(try RunBook(reader.workPath).ids(of: name)).filter { record in
                 switch verb {
                 case .resume: record.state == .suspend
-                case .retry: record.state == .error && record.error?.isRetryable == true
+                case .retry: record.state == .error && record.error?.mayPass == true
                 default: record.state == .error
                 }
             }

@@ -217,6 +217,37 @@ struct ListInput: Sendable {
         return bytes
     }
 
+    /// The folder that all folders of a JSON list are in; nil for another list, and for one from standard input, which can be read once.
+    func folderOfExport(in folder: String) throws -> String? {
+        guard speaker.mayOrder, path != "-", form == nil || form == .json, beginsAsJSON else { return nil }
+        var common: [Substring.UTF8View]?
+        _ = try read(in: folder) { entries, form in
+            guard form == .json else { return }
+            for case let own? in entries.map(\.directory) where own.utf8.first == UInt8(ascii: "/") {
+                let parts = Substring(own).utf8.split(separator: UInt8(ascii: "/"))
+                common = common.map { zip($0, parts).prefix { $0.elementsEqual($1) }.map(\.0) } ?? parts
+            }
+        }
+        return common.map { "/" + $0.map { String(Substring($0)) }.joined(separator: "/") }
+    }
+
+    private var beginsAsJSON: Bool {
+        if let proven { return Self.isJSON(proven.prefix(Self.begin)) }
+        var status = stat()
+        // A pipe can be read once.
+        guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
+            let bytes = try? FileHandle(forReadingFrom: URL(fileURLWithPath: path)).read(upToCount: Self.begin)
+        else { return false }
+        return Self.isJSON(Array(bytes)[...])
+    }
+
+    private static let begin = 4_096
+
+    private static func isJSON(_ bytes: ArraySlice<UInt8>) -> Bool {
+        let first = bytes.first { $0 > 0x20 && ![0xef, 0xbb, 0xbf].contains($0) }
+        return first == UInt8(ascii: "[") || first == UInt8(ascii: "{")
+    }
+
     /// Reads a file, and unpacks it if it is compressed.
     private func portions(of path: String, _ take: ([UInt8]) throws -> Void) throws {
         do {

@@ -11,7 +11,7 @@ struct ListedTasks {
         var options = TaskOptions()
         /// The absolute path of the folder for the files.
         var folder: String
-        /// True if the folder was given on the command line: then it replaces the folders of a JSON list.
+        /// True if the folder was given on the command line: then it replaces the folder that all folders of a JSON list are in.
         var isFolderGiven = false
         var attributes: [String: String] = [:]
         /// The partial files that the tasks continue (`--adopt DIR`); nil for none.
@@ -58,6 +58,8 @@ struct ListedTasks {
     private let context: CommandContext
     private var folders = EntryFolders()
     private var isBag = false
+    /// The folder that all folders of a JSON list are in, which the folder of the command line replaces; nil if there is none.
+    private var exportedFolder: String?
     /// The author of the list. Only an owner's list replaces files and takes every name.
     private let speaker: Speaker
     private let hidden: HiddenNames
@@ -88,6 +90,7 @@ struct ListedTasks {
             isBag = true
             if !settings.isFolderGiven { self.settings.folder = bag }
         }
+        if settings.isFolderGiven { exportedFolder = try list.folderOfExport(in: context.workingDirectory) }
         var present = 0
         let (manifest, leftOutKeys) = try list.read(in: context.workingDirectory) { entries, form in
             for entry in entries {
@@ -242,7 +245,13 @@ struct ListedTasks {
             var entry = entry
             let isJSON = form == .json
             var folder = settings.folder
-            if let own = entry.directory, !(isJSON && settings.isFolderGiven) { folder = try absolute(own) }
+            if let own = entry.directory {
+                if !isJSON || !settings.isFolderGiven {
+                    folder = try absolute(own)
+                } else if let root = exportedFolder, Paths.isBelow(own, root), !own.isExactly(root) {
+                    folder = folder.path(of: String(own.utf8.dropFirst(root.utf8.count + (root == "/" ? 0 : 1))) ?? "")
+                }
+            }
             // The lines of a list repeat few texts.
             entry.directory = nil
             var task = try entry.task(

@@ -52,7 +52,8 @@ struct Settings: Sendable, Hashable {
                 throw DownloadError(.workPathUnusable, "\(path) is not UTF-8 text.")
             }
             return parse(text)
-        } catch let error as DownloadError where error.code == .notFound {
+        } catch let error as DownloadError where error.code == .notFound || access(workPath, X_OK) != 0 {
+            // The work path itself cannot be used, which its check says.
             return Settings()
         } catch {
             throw unusable("read", path, error)

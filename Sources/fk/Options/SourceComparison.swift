@@ -209,7 +209,8 @@ struct SourceComparison {
         var folders: Set<ExactText> = []
         for name in new { for folder in Self.folders(of: name.text) { folders.insert(ExactText(folder)) } }
         return files(.gone).filter { file in
-            folders.contains(ExactText(file.name)) || Self.folders(of: file.name).contains { new.contains(ExactText($0)) }
+            folders.contains(ExactText(file.name))
+                || Self.folders(of: file.name).contains { new.contains(ExactText($0)) }
         }
     }
 

@@ -148,7 +148,8 @@ struct SourceImport: Sendable {
         guard let old = known?.server, let now = server, old != now, !(Self.isAmazon(old) && Self.isAmazon(now)) else {
             return nil
         }
-        return "has its files from \(old), and \(URLMasking.mask(source.title)) is at \(now) in this environment. Set the variable of the "
+        return
+            "has its files from \(old), and \(URLMasking.mask(source.title)) is at \(now) in this environment. Set the variable of the "
             + "server as it was, or name another barrel and folder."
     }
 

@@ -37,7 +37,7 @@ struct RunFailures: Sendable {
         if info.error?.isRetryable == true { mayPass = true }
         guard entries.count < Self.limit || entries[info.id] != nil else { return }
         entries[info.id] = entry(
-            info.url, info.error?.shortText ?? "failed", isRetryable: info.error?.isRetryable ?? true,
+            info.url, info.error?.shortText ?? "failed", isRetryable: info.error?.mayPass ?? true,
             info.error.flatMap { Self.advice($0, of: info.url) })
     }
 
@@ -73,7 +73,7 @@ struct RunFailures: Sendable {
         let all = (Array(entries.values) + refused).sorted { $0.place < $1.place }
         var lines = !repeatsReasons ? [] : Self.list(all)
         if count > all.count { lines.append("  and \(count - all.count) more") }
-        if count > Self.listLimit { lines.append("Each with its reason: \(suggested("fk list --state failed"))") }
+        if failed > Self.listLimit { lines.append("Each with its reason: \(suggested("fk list --state failed"))") }
         for entry in all {
             if let advice = entry.advice, !lines.contains(advice) { lines.append(advice) }
         }
@@ -144,4 +144,9 @@ struct RunFailures: Sendable {
         default: nil
         }
     }
+}
+
+extension DownloadError {
+    /// True for a failure that may pass by itself, or once a person has made room.
+    var mayPass: Bool { isRetryable || code == .noSpace }
 }

@@ -50,7 +50,9 @@ struct WatchFrame {
     // MARK: Head and bottom
 
     private func title(_ model: WatchModel) -> String {
-        let rate = model.watched.rates.isEmpty || model.watched.owner == .some(nil) ? "" : Formatting.rate(model.watched.meters.rate ?? 0)
+        let rate =
+            model.watched.rates.isEmpty || model.watched.owner == .some(nil)
+            ? "" : Formatting.rate(model.watched.meters.rate ?? 0)
         let words: [(DownloadState, String)] = [
             (.action, "running"), (.idle, "waiting"), (.error, "failed"), (.suspend, "suspended"),
             (.cancel, "cancelled"), (.complete, "complete"),
@@ -82,7 +84,9 @@ struct WatchFrame {
         return Columns.width(of: kept) + 2 <= room ? "\(kept) \(mark)" : kept
     }
 
-    private func isWarning(_ model: WatchModel) -> Bool { model.watched.owner == .some(nil) || model.watched.silentEngine != nil }
+    private func isWarning(_ model: WatchModel) -> Bool {
+        model.watched.owner == .some(nil) || model.watched.silentEngine != nil
+    }
 
     private func status(_ model: WatchModel) -> String {
         if let silent = model.watched.silentEngine {

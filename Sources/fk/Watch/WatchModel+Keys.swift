@@ -119,7 +119,9 @@ extension WatchModel {
     /// The tasks on which a verb acts: the marked ones, else the selected one.
     private var acted: [DownloadInfo] {
         mutating get {
-            if page == .list, !marked.isEmpty { return shown().filter(marked.contains).compactMap { watched.tasks[$0]?.info } }
+            if page == .list, !marked.isEmpty {
+                return shown().filter(marked.contains).compactMap { watched.tasks[$0]?.info }
+            }
             return selected().map { [$0] } ?? []
         }
     }
@@ -167,7 +169,10 @@ extension WatchModel {
 
     private mutating func limit(isRaised: Bool) -> [Effect] {
         if let name = chosenBarrel { return [.limitBarrel(name, isRaised: isRaised, rate: rate(ofBarrel: name))] }
-        let rate = isRaised ? RateSteps.higher(than: watched.limit) : RateSteps.lower(than: watched.limit, rate: watched.meters.rate ?? 0)
+        let rate =
+            isRaised
+            ? RateSteps.higher(than: watched.limit)
+            : RateSteps.lower(than: watched.limit, rate: watched.meters.rate ?? 0)
         say("rate limit: \(rate.map { Formatting.rate(Double($0)) } ?? "none")")
         return [.request(EngineMessage(.limit(rate: rate, barrel: nil)))]
     }

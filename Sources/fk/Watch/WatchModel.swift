@@ -161,7 +161,9 @@ struct WatchModel: Sendable {
         guard sorting == .state, let index = selectedIndex() else { return nil }
         let ids = shown()
         let next = index + (down ? 1 : -1)
-        guard ids.indices.contains(next), let changes = watched.moveInQueue(ids[index], to: ids[next]) else { return nil }
+        guard ids.indices.contains(next), let changes = watched.moveInQueue(ids[index], to: ids[next]) else {
+            return nil
+        }
         selection = ids[index]
         order = nil
         return changes

@@ -121,6 +121,30 @@
             #expect(server.requests.map(\.target) == ["/a", "/b", "/b"])
         }
 
+        @Test(
+            "what follows an answer on its connection is not the next one: the connection is not used again",
+            arguments: [3, 100_000, 3_000_000], ["HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nEVIL", "stray bytes"])
+        func stray(length: Int, stray: String) async throws {
+            let server = try FaultServer()
+            let body = Bytes.pattern(count: length)
+            server.routeOthers { request in
+                .raw([
+                    .text("HTTP/1.1 200 OK\r\nContent-Length: \(length)\r\n\r\n"), .send(body),
+                    .text(request.path == "/a" ? stray : ""),
+                ])
+            }
+            let transport = CurlTransport()
+            defer { transport.shutdown() }
+            for name in ["/a", "/b", "/c"] {
+                let record = try await fetch(transport, server.url(name), TransportConformance.Context.options)
+                #expect(
+                    record.head?.status == 200 && record.body == body, "\(name): \(String(describing: record.error))")
+                #expect(record.violations.isEmpty)
+            }
+            // The others share one.
+            #expect(server.requests.map(\.connection) == [0, 1, 1])
+        }
+
         @Test("on a fresh connection they count, and a 408 there is the answer", arguments: Stale.allCases)
         func fresh(_ stale: Stale) async throws {
             let server = try FaultServer()

@@ -156,7 +156,8 @@ private actor Stage {
         reporter = Reporter(book, schedule, callbacks: CallbackQueue(), observers: Observers())
         phases = Phases(
             reporter, limits: RateLimits(workPath, schedule: schedule, barrels: barrels, problems: problems),
-            sync: SyncService(book, schedule, DispatchQueue(label: "disk")), fetchers: Fetchers(transport), inbox: inbox,
+            sync: SyncService(book, schedule, DispatchQueue(label: "disk")), fetchers: Fetchers(transport),
+            inbox: inbox,
             destinations: Destinations(schedule, chains), diskWork: DispatchQueue(label: "fk.test.disk"))
 
         var task = TaskDescription(url: "http://h.example/file.bin")

@@ -47,6 +47,9 @@ import Testing
         Row("-y 3 -Y 3 U", "-y  --timeout", "-Y  --timeout"), Row("-O - -q U", "fk cat URL"),
         Row("-O out U", "-o NAME"),
         Row("--mirror U", "another address of a file"), Row("-Z U", "-j N"), Row("--bt-max-peers=3 U", "BitTorrent"),
+        Row("-P dir U", "-d DIR"), Row("-n U", "--netrc"), Row("-qO- U", "fk cat URL"),
+        Row("--resume U", "the same command"),
+        Row("--retries 3 U", "--retry"), Row("--bwlimit 1M U", "--limit-rate"), Row("--transfers 4 U", "-j N"),
         Row("--nonsense --moresense U", "--nonsense", "--moresense"),
     ]
 
@@ -65,6 +68,7 @@ import Testing
     func all() throws {
         for (program, names) in [
             ("curl", ForeignNames.curl), ("wget", ForeignNames.wget), ("aria2", ForeignNames.aria2),
+            ("rclone", ForeignNames.rclone),
         ] {
             for word in names.split(whereSeparator: \.isWhitespace) {
                 let name = "--" + word.prefix { $0 != "," && $0 != "=" }

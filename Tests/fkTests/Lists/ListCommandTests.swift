@@ -49,4 +49,34 @@ import Testing
         #expect(shown["attributes", "a"] == nil)
         #expect(try await sandbox.fk("set", server.url("/none"), "a=b").status == 4)
     }
+
+    @Test("a JSON export with another folder keeps the folders below the one that all are in") func exportElsewhere()
+        async throws
+    {
+        let server = try FaultServer()
+        server.routeOthers { .ok(Array($0.path.utf8)) }
+        let sandbox = try Sandbox()
+        try "\(server.url("/1"))\n  out=a/same\n\(server.url("/2"))\n  out=b/deep/same\n".write(
+            toFile: "\(sandbox.files)/l", atomically: true, encoding: .utf8)
+        try await sandbox.done("barrel", "create", "j", "-i", "l", "-d", "old")
+        let list = try await sandbox.done("barrel", "export", "j", "--format", "json").output
+        try list.write(toFile: "\(sandbox.files)/j.json", atomically: true, encoding: .utf8)
+        let other = try Sandbox()
+        try await other.done("get", "-i", "\(sandbox.files)/j.json", "-d", "new")
+        #expect(try other.bytes("new/a/same") == Array("/1".utf8) && other.bytes("new/b/deep/same") == Array("/2".utf8))
+    }
+
+    @Test("what a list of URLs or of aria2 cannot say is named") func poorExport() async throws {
+        let server = try FaultServer()
+        let sandbox = try Sandbox()
+        let list =
+            "\(server.url("/1"))\n  out=n\n  header=Accept: text/csv\n  header=Authorization: secret\n  max-download-limit=100K\n"
+        try list.write(toFile: "\(sandbox.files)/l", atomically: true, encoding: .utf8)
+        try await sandbox.done("barrel", "create", "j", "-i", "l", "-d", "old")
+        let urls = try await sandbox.done("barrel", "export", "j")
+        #expect(urls.output == "\(server.url("/1"))\n" && urls.errors.contains("1 member has a name"), "\(urls)")
+        let aria2 = try await sandbox.done("barrel", "export", "j", "--format", "aria2")
+        #expect(aria2.output.contains("  header=Accept: text/csv\n") && aria2.output.contains("  max-download-limit=102400\n"))
+        #expect(!aria2.output.contains("secret") && aria2.errors.contains("header fields that may be secrets"), "\(aria2)")
+    }
 }

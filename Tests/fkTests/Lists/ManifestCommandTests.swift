@@ -32,7 +32,9 @@ import Testing
         try await sandbox.done(["barrel", "import", "set", "SUMS", "-d", "got"] + base)
         try await sandbox.done("barrel", "run", "set")
         let exported = try await sandbox.fk("barrel", "export", "set", "--format", format)
-        #expect(exported.status == 0 && exported.errors == "")
+        #expect(exported.status == 0)
+        // A list of URLs has no digests, which is said.
+        #expect(format == "urls" ? exported.errors.contains("3 members have a name, a digest") : exported.errors == "")
         try sandbox.put(exported.output, "list")
         let more = format == "sha256sums" ? base : []
         let again = try await sandbox.fk(["barrel", "import", "set", "list"] + more)

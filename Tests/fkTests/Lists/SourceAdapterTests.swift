@@ -127,6 +127,105 @@ import Testing
         #expect(refused.status == 1 && refused.errors.contains("AWS_PROFILE"))
     }
 
+    @Test(
+        "another version of a finished object is refused by get -r, is not taken for the one that is there, and sync fetches it"
+    )
+    func outdated() async throws {
+        let bucket = try Bucket()
+        bucket.objects.withLock { $0 = ["d/a": [1, 1], "d/b": [2]] }
+        let sandbox = try Sandbox(environment: bucket.environment)
+        try await sandbox.done("get", "-r", "s3://bucket/d")
+        bucket.objects.withLock { $0["d/a"] = [7, 7] }
+        for words in [["get", "-r", "s3://bucket/d"], ["barrel", "import", "d", "s3://bucket/d"]] {
+            let again = try await sandbox.fk(words)
+            #expect(again.status == 1 && again.errors.contains("fk barrel sync"), "\(again)")
+        }
+        #expect(try sandbox.bytes("d/a") == [1, 1])
+        #expect(try await sandbox.done("barrel", "sync", "d", "--print", "none").output == "changed a\n")
+        #expect(try sandbox.bytes("d/a") == [7, 7])
+        try await sandbox.done("get", "-r", "s3://bucket/d")
+    }
+
+    @Test("a barrel keeps its server, and the keys of another one are not sent to it") func otherServer() async throws {
+        let (bucket, other) = (try Bucket(), try Bucket())
+        bucket.objects.withLock { $0 = ["d/a": [1], "d/b": [2]] }
+        other.objects.withLock { $0 = ["d/a": [9]] }
+        let sandbox = try Sandbox(environment: bucket.environment)
+        try await sandbox.done("barrel", "import", "d", "s3://bucket/d")
+        let count = bucket.server.requests.count
+        for endpoint in [other.server.base, ""] {
+            let elsewhere = ["AWS_ENDPOINT_URL": endpoint]
+            for words in [["get", "-r", "s3://bucket/d"], ["barrel", "sync", "d", "--delete", "--yes"]] {
+                let result = try await sandbox.start(words, environment: elsewhere).end()
+                #expect(
+                    result.status == 2 && result.errors.contains("has its files from \(bucket.server.base)"),
+                    "\(result)")
+            }
+            let fetched = try await sandbox.start(["barrel", "run", "d"], environment: elsewhere).end()
+            #expect(fetched.status == 1 && fetched.errors.contains("AWS_ENDPOINT_URL"), "\(fetched)")
+        }
+        #expect(bucket.server.requests.count == count && other.server.requests.isEmpty)
+        try await sandbox.done("retry", "-b", "d")
+        try await sandbox.done("barrel", "run", "d")
+        #expect(try sandbox.bytes("d/a") == [1])
+    }
+
+    @Test("one of several objects that is missing leaves the others alone") func oneMissing() async throws {
+        let bucket = try Bucket()
+        bucket.objects.withLock { $0 = ["a": [1], "b": [2]] }
+        let sandbox = try Sandbox(environment: bucket.environment)
+        let result = try await sandbox.fk("get", "s3://bucket/a", "s3://bucket/none", "s3://bucket/b")
+        #expect(result.status == 1 && result.errors.contains("has no object 'none'"), "\(result)")
+        #expect(try sandbox.bytes("a") == [1] && sandbox.bytes("b") == [2])
+    }
+
+    @Test("a release of another tag, whose files have other addresses, is another version of each file")
+    func movedNames() async throws {
+        let server = try FaultServer()
+        let tag = Locked(1)
+        server.routeOthers { [base = server.base] request in
+            let now = tag.withLock(\.self)
+            if request.path.hasPrefix("/dl/") {
+                // An earlier release stays.
+                return .ok(Array((request.path.hasSuffix("/a") ? request.path : "b").utf8))
+            }
+            guard request.path.hasPrefix("/repos/o/r/releases") else { return .status(404) }
+            // b is the same file at another address.
+            let assets = ["a", "b"].map { name in
+                let path = "/dl/v\(now)/\(name)"
+                let digest = Digester(.sha256)
+                Array((name == "a" ? path : "b").utf8).withUnsafeBytes { digest.update($0) }
+                return """
+                    {"id": \(now), "name": "\(name)", "size": \(name == "a" ? path.utf8.count : 1), "state": "uploaded",
+                     "digest": "sha256:\(digest.hex())", "browser_download_url": "\(base)\(path)"}
+                    """
+            }
+            return .ok(
+                Array(
+                    "{\"id\": \(now), \"tag_name\": \"v\(now)\", \"assets\": [\(assets.joined(separator: ","))]}".utf8),
+                headers: ["Content-Type": "application/json"])
+        }
+        let sandbox = try Sandbox(environment: ["GITHUB_API_URL": server.base, "HOME": "/nonexistent"])
+        try await sandbox.done("get", "-r", "gh:o/r")
+        for version in 2...3 {
+            tag.withLock { $0 = version }
+            let again = try await sandbox.fk("get", "-r", "gh:o/r")
+            #expect(again.status == 2 && again.errors.contains("fk barrel sync"), "\(again)")
+            let dry = try await sandbox.done("barrel", "sync", "r", "--dry-run")
+            #expect(dry.output.contains("0 new, 1 changed") && dry.output.contains("1 same"), "\(dry)")
+            #expect(try await sandbox.done("barrel", "sync", "r", "--print", "none").output == "changed a\n")
+            #expect(String(decoding: try sandbox.bytes("r/a"), as: UTF8.self) == "/dl/v\(version)/a")
+            #expect(String(decoding: try sandbox.bytes("r/b"), as: UTF8.self) == "b")
+            // In step: nothing is asked for, and the lists have the address of these bytes.
+            let count = server.requests.count
+            #expect(try await sandbox.done("barrel", "sync", "r").output == "")
+            try await sandbox.done("get", "-r", "gh:o/r")
+            #expect(server.requests.dropFirst(count).allSatisfy { !$0.path.hasPrefix("/dl/") })
+            let lock = try await sandbox.done("barrel", "export", "r", "--format", "lock").output
+            #expect(lock.contains("/dl/v\(version)/a") && lock.contains("/dl/v\(version)/b"), "\(lock)")
+        }
+    }
+
     private static let moto = """
         import http.client, sys, boto3
         from moto.server import ThreadedMotoServer

@@ -191,6 +191,51 @@ import Testing
         #expect(try tree(sandbox) == folder.state.withLock(\.files))
     }
 
+    @Test("a changed file stays as it is for get -r, is told, and is still changed for sync") func outdated()
+        async throws
+    {
+        let folder = try Folder(Self.files)
+        let sandbox = try await fetched(folder)
+        folder.change { $0.files["a"] = "changed" }
+        for _ in 0..<2 {
+            let again = try await sandbox.done("get", "-r", folder.url)
+            #expect(
+                again.errors.contains("1 finished file has another version at the source now, and stays"), "\(again)")
+            #expect(try tree(sandbox)["a"] == "1")
+        }
+        #expect(try await sandbox.done("barrel", "sync", "pub", "--print", "none").output == "changed a\n")
+        #expect(try tree(sandbox) == folder.state.withLock(\.files))
+        let again = try await sandbox.done("get", "-r", folder.url)
+        #expect(!again.errors.contains("another version"))
+    }
+
+    @Test("a folder that becomes a file, and a file that becomes a folder, are in step after one run")
+    func fileAndFolder() async throws {
+        let folder = try Folder(["dir/f1": "1", "dir/deep/f2": "2", "x": "3", "k": "4"])
+        let sandbox = try await fetched(folder)
+        folder.change { $0.files = ["dir": "5", "x/y/z": "6", "k": "4"] }
+        // Without --delete nothing makes room.
+        #expect(try await sandbox.fk("barrel", "sync", "pub").status == 1)
+        try await sandbox.done("retry", "--state", "failed")
+        for _ in 0..<2 {
+            try await sandbox.done("barrel", "sync", "pub", "--delete", "--yes", "--max-delete", "100%")
+            #expect(try tree(sandbox) == folder.state.withLock(\.files))
+        }
+    }
+
+    @Test("a gone file that another barrel has too stays, and leaves this one") func shared() async throws {
+        let folder = try Folder(Self.files)
+        let sandbox = try await fetched(folder)
+        // The same task in two barrels.
+        try await sandbox.done("get", "-q", folder.server.url("/pub/a"), "-o", "a", "-d", "pub", "-b", "other")
+        folder.change { $0.files["a"] = nil }
+        let synced = try await sandbox.done("barrel", "sync", "pub", "--delete", "--yes")
+        #expect(synced.output == "gone a\n" && synced.errors.contains("has it too"), "\(synced)")
+        #expect(try tree(sandbox)["a"] == "1")
+        #expect(try await sandbox.done("barrel", "sync", "pub", "--delete", "--yes").output == "")
+        #expect(try await sandbox.done("barrel", "show", "other").output.contains("1 of 1 complete"))
+    }
+
     @Test("what is gone stays and is told; --delete takes what is ours and unedited")
     func deletion() async throws {
         let folder = try Folder(Self.files)

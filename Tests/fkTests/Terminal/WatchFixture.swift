@@ -27,7 +27,9 @@ extension WatchFixture {
         return model
     }
 
-    func names(_ model: inout WatchModel) -> [String] { model.shown().compactMap { model.watched.tasks[$0]?.info.shownName } }
+    func names(_ model: inout WatchModel) -> [String] {
+        model.shown().compactMap { model.watched.tasks[$0]?.info.shownName }
+    }
 
     func frame(
         _ model: inout WatchModel, columns: Int = 80, rows: Int = 24, color: Bool = false, unicode: Bool = true

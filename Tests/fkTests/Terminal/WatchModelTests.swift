@@ -153,7 +153,8 @@ import Testing
         for tenths in Int64(70)...80 {
             look([info("run", .action, received: 5_000_000 + (tenths - 70) * 50_000)], tenths)
         }
-        #expect(model.watched.meters.rate.map { abs($0 - 500_000) < 60_000 } == true, "\(model.watched.meters.rate ?? 0)")
+        #expect(
+            model.watched.meters.rate.map { abs($0 - 500_000) < 60_000 } == true, "\(model.watched.meters.rate ?? 0)")
     }
 
     @Test(

@@ -267,7 +267,7 @@ struct Preparation {
         let final = entry.record.task.fileName ?? FileNameRules.name(url: entry.record.task.url, head: nil)
         let kept = try entry.keep(name, in: folder, for: final)
         book.problems.append(
-            "Another fk began the file \(folder.path(of: final)): its bytes are in \(kept). Delete that file if you do not need it.",
+            "A file was in the place of the unfinished \(folder.path(of: final)), and nothing says whose it is: it is \(kept) now.",
             code: .fileExists)
         return try PartFile.made(in: folder, name: name, key)
     }

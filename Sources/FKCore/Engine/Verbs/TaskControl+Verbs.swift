@@ -73,6 +73,9 @@ extension TaskControl {
             if result.applied, let run {
                 started.stops.append(Stop(position: position, entry: entry, run: run, effect: nil))
             }
+        case .to where verb == .trash && undeletable(entry) != nil:
+            result.applied = false
+            result.note = "\(entry.record.path ?? "") cannot be deleted: \(undeletable(entry) ?? ""). The task stays"
         case .to(let after, .queue):
             result.after = after
             queue(entry)
@@ -97,6 +100,14 @@ extension TaskControl {
                 result.note = stopped(entry, effect)
             }
         }
+    }
+
+    /// Why the finished file of a task cannot be deleted; nil if it can, or if there is none to delete.
+    private func undeletable(_ entry: TaskEntry) -> String? {
+        guard entry.verbState == .complete, entry.taskRun == nil, entry.record.isForeign != true,
+            let path = entry.record.path, FileNames.exists(path), access(path.folderPart, W_OK) != 0
+        else { return nil }
+        return String(cString: strerror(errno))
     }
 
     /// The verbs as they are performed after a kill. Verbs whose effect is on disk only give their results. The others

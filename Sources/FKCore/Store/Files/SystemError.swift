@@ -34,7 +34,9 @@ extension DownloadError {
                 number == ENOSPC && Self.hasNoInodes(path)
                 ? "Cannot \(action) \(path): its file system cannot have more files (all inodes are in use). Delete files, then "
                     + "retry."
-                : "There is no space to \(action) \(path): free some, then retry."
+                : number == EFBIG
+                    ? "Cannot \(action) \(path): the limit on the size of files is reached. Raise it (ulimit -f), then retry."
+                    : "There is no space to \(action) \(path): free some, then retry."
         case (ENOENT, .workPath): code = .notFound
         case (EEXIST, .workPath): code = .fileExists
         case (EACCES, .destination), (EPERM, .destination), (EROFS, .destination):

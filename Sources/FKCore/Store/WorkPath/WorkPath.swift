@@ -215,7 +215,7 @@ package struct WorkPath: Sendable, Hashable {
                 "The work path cannot be used: it is not UTF-8 text, holds a zero byte, or there is no current folder.")
         }
         if create { try makeRoot() }
-        try checkRoot()
+        try checkRoot(writes: create)
         try checkFolders()
         try checkLayout(create: create)
         StreamFolder.sweep(self)
@@ -252,7 +252,8 @@ package struct WorkPath: Sendable, Hashable {
         }
     }
 
-    private func checkRoot() throws {
+    /// - Parameter writes: false for a query, which also reads a work path on a read-only file system.
+    private func checkRoot(writes: Bool) throws {
         var status = stat()
         guard stat(root, &status) == 0 else {
             if errno == ENOENT { throw DownloadError(.notFound, "There is no work path \(root).") }
@@ -268,7 +269,7 @@ package struct WorkPath: Sendable, Hashable {
                 .workPathUnusable,
                 "The work path \(root) can be written by other users. Run: chmod go-w \(ShellWord.quoted(root))")
         }
-        guard access(root, R_OK | W_OK | X_OK) == 0 else {
+        guard access(root, (writes ? W_OK : 0) | R_OK | X_OK) == 0 || !writes && errno == EROFS else {
             throw unusable(
                 "cannot be written", cause: DownloadError(system: errno, "write", root), remedy: .chooseWorkPath)
         }

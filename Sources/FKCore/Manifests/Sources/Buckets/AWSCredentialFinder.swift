@@ -76,6 +76,9 @@ package struct AWSCredentialFinder: Sendable {
             case .container(let url, let token): try await container(url, token, transport)
             }
         let seconds = answer.ends.map { Double($0) - Date().timeIntervalSince1970 }
+        if let seconds, seconds <= 0 {
+            throw DownloadError(.invalidArgument, "The AWS credentials have expired: what gives them gave old ones.")
+        }
         AWSCredentialBook.shared.store(answer.keys, seconds: seconds)
     }
 

@@ -77,7 +77,9 @@ package struct BucketServerMiddleware: RequestMiddleware {
 
     /// Creates the middleware.
     package init(_ environment: [String: String]) {
-        let named = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"].lazy.compactMap { environment[$0] }.first { !$0.isEmpty }
+        let named = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"].lazy.compactMap { environment[$0] }.first {
+            !$0.isEmpty
+        }
         endpoint = named.flatMap { try? URLNormalizer.normalize($0.contains("://") ? $0 : "http://\($0)") }.flatMap {
             URLOrigin($0)
         }
@@ -90,7 +92,7 @@ package struct BucketServerMiddleware: RequestMiddleware {
 
     /// Leaves the request as it is.
     package func process(_ request: URLRequest, for task: TaskContext) async throws -> URLRequest {
-        guard let origin = request.url.flatMap({ URLOrigin($0.absoluteString) }) else { return request }
+        guard let url = request.url?.absoluteString, let origin = URLOrigin(url) else { return request }
         let isOwn =
             endpoint.map { $0 == origin }
             ?? (origin.scheme == "https"
@@ -98,8 +100,8 @@ package struct BucketServerMiddleware: RequestMiddleware {
         guard isOwn else {
             throw DownloadError(
                 .invalidArgument,
-                "The credentials of this environment are not for \(origin.scheme)://\(origin.host): AWS_ENDPOINT_URL names another server, or "
-                    + "none. Set it as it was when the bucket was listed.")
+                "The credentials of this environment are not for \(origin.scheme)://\(URLParts(url).hostPort): AWS_ENDPOINT_URL names another "
+                    + "server, or none. Set it as it was when the bucket was listed.")
         }
         return request
     }

@@ -231,6 +231,18 @@ struct BucketAccess {
         }
     }
 
+    /// What is missing for signed requests, as a clause.
+    private var credentialAdvice: String {
+        let usual = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        guard !client.choice.isAnonymous, let name = client.environment["AWS_PROFILE"], !name.isEmpty else {
+            return usual
+        }
+        guard let profile = try? AWSProfile(in: client.environment), !profile.values.isEmpty else {
+            return "there is no profile '\(Escaping.visible(name))' (AWS_PROFILE)"
+        }
+        return "the profile '\(Escaping.visible(name))' has neither keys nor a credential_process"
+    }
+
     /// The error for a request that the store refuses.
     private func error(_ head: ResponseHead, _ refusal: BucketRefusal) -> DownloadError {
         var error = RetryRules.error(for: head, now: Date())
@@ -248,8 +260,7 @@ struct BucketAccess {
         case 404: error.message = "There is no \(name) '\(bucket.bucket)'"
         case 401 where bucket.store == .s3 && !isSigned, 403 where bucket.store == .s3 && !isSigned:
             error.message =
-                "The bucket '\(bucket.bucket)' does not let everybody read it: set AWS_PROFILE, or "
-                + "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+                "The bucket '\(bucket.bucket)' does not let everybody read it: " + credentialAdvice
             error.remedy = nil
         case 401 where bucket.store == .s3, 403 where bucket.store == .s3:
             error.message =
@@ -257,9 +268,11 @@ struct BucketAccess {
                 + "whose requester pays with AWS_REQUEST_PAYER=requester"
             error.remedy = nil
         case 401, 403:
+            let variable = bucket.store == .gs ? "GOOGLE_OAUTH_ACCESS_TOKEN" : "AZURE_STORAGE_SAS_TOKEN"
+            let isSet = BucketToken.isThere(bucket.store, client.environment)
             error.message =
-                "The \(name) '\(bucket.bucket)' may not be read: set "
-                + (bucket.store == .gs ? "GOOGLE_OAUTH_ACCESS_TOKEN" : "AZURE_STORAGE_SAS_TOKEN")
+                "The \(name) '\(bucket.bucket)' may not be read"
+                + (isSet ? " with the token of \(variable)" : ": set \(variable)")
             error.remedy = nil
         default: error.message = String(error.message.dropLast())
         }

@@ -11,12 +11,14 @@ struct DockerLogins: Sendable {
     }
 
     private let documents: [JSONReader.Object]
+    /// Why a file has no logins although it is there, as a clause; nil if each could be read.
+    private(set) var fault: String?
 
     /// The maximum length of a file in bytes.
     private static let maxBytes = 1 << 20
 
     /// Reads the files, the first one first: that of `REGISTRY_AUTH_FILE`; `auth.json` of `$XDG_RUNTIME_DIR/containers`;
-    /// `config.json` of `DOCKER_CONFIG` or of `~/.docker`. A missing file has no logins, and so has a malformed one.
+    /// `config.json` of `DOCKER_CONFIG` or of `~/.docker`. A missing file has no logins, and so has a malformed one, which is a `fault`.
     init(in environment: [String: String]) {
         func value(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
         let home = value("HOME") ?? NSHomeDirectory()
@@ -24,10 +26,19 @@ struct DockerLogins: Sendable {
             value("REGISTRY_AUTH_FILE"), value("XDG_RUNTIME_DIR").map { "\($0)/containers/auth.json" },
             "\(value("DOCKER_CONFIG") ?? "\(home)/.docker")/config.json",
         ]
-        self.init(
-            paths.compactMap(\.self).compactMap {
-                try? SmallFile.read($0, limit: Self.maxBytes, named: "file of logins")
-            })
+        var documents: [[UInt8]] = []
+        var fault: String?
+        for path in paths.compactMap(\.self) where access(path, F_OK) == 0 {
+            guard let bytes = try? SmallFile.read(path, limit: Self.maxBytes, named: "file of logins") else {
+                fault = "\(path) cannot be read"
+                continue
+            }
+            var reader = JSONReader(bytes)
+            if (try? reader.value().object) == nil { fault = "\(path) is no JSON" }
+            documents.append(bytes)
+        }
+        self.init(documents)
+        self.fault = fault
     }
 
     /// Reads documents.

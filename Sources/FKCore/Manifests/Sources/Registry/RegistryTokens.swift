@@ -127,7 +127,7 @@ final class RegistryTokens: Sendable {
         do throws(AnswerFault) { wanted = try RegistryLogin(challenges, of: base) } catch {
             throw DownloadError(.protocolViolation, "\(registry): \(error.reason).", url: base)
         }
-        let login = try await basic(registry, repository, client.environment)
+        let (login, fault) = try await basic(registry, repository, client.environment)
         guard let url = wanted.tokenURL(for: repository) else { return (login, nil) }
         var request = SourceRequest(url)
         request.usesLogin = false
@@ -139,8 +139,9 @@ final class RegistryTokens: Sendable {
             if error.code == .httpStatus, [400, 401, 403, 404].contains(error.status) {
                 error.message =
                     login == nil
-                    ? "The registry \(registry) gives no token to everybody for \(repository): log in with docker login, podman "
-                        + "login or skopeo login, or look at the name."
+                    ? "The registry \(registry) gives no token to everybody for \(repository): "
+                        + (fault.map { "\($0), so there may be a login that is not known." }
+                            ?? "log in with docker login, podman login or skopeo login, or look at the name.")
                     : "The registry \(registry) refuses the saved login for \(repository)."
                 error.remedy = nil
             }
@@ -154,11 +155,12 @@ final class RegistryTokens: Sendable {
         }
     }
 
-    /// The saved login of a registry as Basic authentication sends it; nil without one.
+    /// The saved login of a registry as Basic authentication sends it; nil without one. And why a place of logins has none, as a clause.
     private static func basic(
         _ registry: String, _ repository: String, _ environment: [String: String]
-    ) async throws(DownloadError) -> String? {
-        var entry = DockerLogins(in: environment).entry(for: registry, repository)
+    ) async throws(DownloadError) -> (login: String?, fault: String?) {
+        let logins = DockerLogins(in: environment)
+        var (entry, fault) = (logins.entry(for: registry, repository), logins.fault)
         if case .helper(let name) = entry {
             var run = ProgramRun(["docker-credential-\(name)", "get"], in: "/")
             run.input = Array((DockerLogins.helperKey(of: registry) + "\n").utf8)
@@ -168,11 +170,11 @@ final class RegistryTokens: Sendable {
             // A helper ends with an error for a registry that it has no login for.
             do throws(DownloadError) { entry = DockerLogins.login(ofHelper: try await run()) } catch {
                 if error.code == .cancelled { throw error }
-                entry = nil
+                (entry, fault) = (nil, fault ?? "docker-credential-\(name) gave no login")
             }
         }
-        guard case .login(let user, let password) = entry else { return nil }
-        return "Basic " + Data("\(user):\(password)".utf8).base64EncodedString()
+        guard case .login(let user, let password) = entry else { return (nil, fault) }
+        return ("Basic " + Data("\(user):\(password)".utf8).base64EncodedString(), nil)
     }
 }
 
