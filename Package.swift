@@ -65,7 +65,8 @@ let package = Package(
             path: "Sources/FKCore",
             exclude: [
                 "Model", "Transport", "Manifests", "Store", "Engine", "Configure", "Programs", "Compatibility",
-            ]),
+            ],
+            swiftSettings: small),
         .target(
             name: "FKPrograms", dependencies: ["FKCore", "FKEngine", "FKMiddleware"],
             path: "Sources/FKCore/Programs", swiftSettings: small),

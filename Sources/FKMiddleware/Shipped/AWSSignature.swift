@@ -133,7 +133,7 @@ package final class AWSCredentialBook: Sendable {
     /// The book of this process.
     package static let shared = AWSCredentialBook()
 
-    private let found = Locked<(keys: AWSCredentials, ends: ContinuousClock.Instant?)?>(nil)
+    private let found = Locked<(keys: AWSCredentials, ends: ContinuousClock.Instant?, isRefused: Bool)?>(nil)
 
     /// Creates an empty book.
     package init() {}
@@ -146,19 +146,22 @@ package final class AWSCredentialBook: Sendable {
         }
     }
 
-    /// True if the credentials are missing, or end within five minutes.
+    /// True if the credentials are missing, were refused, or end within five minutes.
     package var mustRenew: Bool {
         found.withLock { found in
-            guard let found else { return true }
+            guard let found, !found.isRefused else { return true }
             return found.ends.map { $0 < .now + .seconds(300) } ?? false
         }
     }
+
+    /// The server says that the credentials have ended. They stay until there are others: a request may be on its way with them.
+    package func recordRefusal() { found.withLock { $0?.isRefused = true } }
 
     /// Stores credentials.
     ///
     /// - Parameter seconds: the time until they end; nil if they do not.
     package func store(_ keys: AWSCredentials, seconds: Double?) {
-        found.withLock { $0 = (keys, seconds.map { .now + .seconds($0) }) }
+        found.withLock { $0 = (keys, seconds.map { .now + .seconds($0) }, false) }
     }
 }
 

@@ -291,7 +291,7 @@ struct BarrelSyncCommand: Command {
                 places[path] = id
             }
         }
-        let others = try reader.records { record in
+        let others = try reader.recordsOfForeignFiles { record in
             gone[record.id] == nil && record.path.map { places[$0] != nil } ?? false
         }
         for record in others {

@@ -197,10 +197,12 @@ import Testing
 
     // MARK: JSON and WebDAV
 
-    private static func json(_ text: String) throws -> FolderPage {
+    private static func json(_ text: String) throws -> FolderPage { try json(Array(text.utf8)) }
+
+    private static func json(_ bytes: [UInt8]) throws -> FolderPage {
         let scope = try #require(SourceScope(ListingPages.url))
         return try JSONListing.read(
-            Array(text.utf8), in: WebEntry(path: "", url: ListingPages.url), scope, base: ListingPages.url)
+            bytes, in: WebEntry(path: "", url: ListingPages.url), scope, base: ListingPages.url)
     }
 
     @Test("JSON of nginx and Caddy has sizes and times")
@@ -225,6 +227,15 @@ import Testing
             #expect(page.files.first?.modified == Date(timeIntervalSince1970: 1_795_718_691))
         }
         #expect(nginx.leftOut == ["entries that are no files": 1])
+    }
+
+    @Test("a name that is no UTF-8 leaves the others alone") func jsonBytes() throws {
+        let row = "\",\"type\":\"file\",\"size\":1}"
+        let page = try Self.json(
+            Array("[{\"name\":\"a\(row),{\"name\":\"b".utf8) + [0xe4] + Array("\(row),{\"name\":\"\u{fc}\(row)]".utf8))
+        #expect(Self.names(page) == ["a", "\u{fc}"] && page.faults.map(\.reason) == ["its name is no UTF-8"])
+        // Valid text may have the letter that stands for such bytes.
+        #expect(try Self.names(Self.json("[{\"name\":\"c\u{fffd}\(row)]")) == ["c\u{fffd}"])
     }
 
     @Test(

@@ -76,7 +76,10 @@ import Testing
         let urls = try await sandbox.done("barrel", "export", "j")
         #expect(urls.output == "\(server.url("/1"))\n" && urls.errors.contains("1 member has a name"), "\(urls)")
         let aria2 = try await sandbox.done("barrel", "export", "j", "--format", "aria2")
-        #expect(aria2.output.contains("  header=Accept: text/csv\n") && aria2.output.contains("  max-download-limit=102400\n"))
-        #expect(!aria2.output.contains("secret") && aria2.errors.contains("header fields that may be secrets"), "\(aria2)")
+        #expect(
+            aria2.output.contains("  header=Accept: text/csv\n")
+                && aria2.output.contains("  max-download-limit=102400\n"))
+        #expect(
+            !aria2.output.contains("secret") && aria2.errors.contains("header fields that may be secrets"), "\(aria2)")
     }
 }

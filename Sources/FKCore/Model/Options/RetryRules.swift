@@ -173,6 +173,7 @@ package enum RetryRules {
             case 404, 410: ": it has no such file"
             case 416: ": it cannot serve the range"
             case 429: ": it gets too many requests"
+            case 304: ": it says that the file has not changed, and was not asked"
             case 300...399: ": a redirect that cannot be followed"
             case 500...599: ": it has a problem of its own"
             default: ""

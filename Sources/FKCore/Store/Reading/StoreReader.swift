@@ -106,6 +106,16 @@ package struct StoreReader: Sendable {
         return records
     }
 
+    /// The tasks whose finished file was there before (`ExistingFilePolicy.skip`), and that meet a condition. The other records are searched
+    /// and not parsed.
+    ///
+    /// - Throws: same as `allTaskIDs`.
+    package func recordsOfForeignFiles(where isWanted: (TaskRecord) -> Bool) throws -> [TaskRecord] {
+        read(try allTaskIDs(), containing: Array("\"isForeign\":true".utf8), problem: { _ in }) {
+            $0.isForeign == true && isWanted($0)
+        }
+    }
+
     /// The tasks among these ids that have another address than their URL, in the order given. The other records are searched and not
     /// parsed.
     package func relinked(_ ids: [TaskID]) -> [TaskRecord] {

@@ -351,7 +351,7 @@ package struct AWSCredentialFinder: Sendable {
 }
 
 /// Renews the credentials of AWS before a signed request, if a server or a program has them.
-package struct AWSCredentialMiddleware: RequestMiddleware {
+package struct AWSCredentialMiddleware: RequestMiddleware, RetryMiddleware {
     /// The name in `fk why`.
     package let name = "aws-credentials"
     private let finder: AWSCredentialFinder
@@ -380,8 +380,31 @@ package struct AWSCredentialMiddleware: RequestMiddleware {
         return request
     }
 
+    /// Forgets credentials that have ended before their time, and tries once more with new ones.
+    package func decide(_ failure: AttemptFailure) async -> RetryDecision {
+        guard failure.task.isSigned, AWSCredentialBook.saysEnded(failure.error),
+            failure.previousError.map(AWSCredentialBook.saysEnded) != true || failure.progress > 0,
+            (try? finder.hasPlace) == true
+        else { return .useRules }
+        AWSCredentialBook.shared.recordRefusal()
+        return .renewed
+    }
+
     /// The renewal in progress.
     private static let flight = Locked<Task<Void, any Error>?>(nil)
+}
+
+extension AWSCredentialBook {
+    /// The codes of S3 for credentials that have ended.
+    static let endedCodes = ["ExpiredToken", "TokenRefreshRequired"]
+
+    /// True for the refusal of a server whose body has such a code.
+    fileprivate static func saysEnded(_ error: DownloadError) -> Bool {
+        guard let status = error.status, [400, 401, 403].contains(status), let text = error.underlying else {
+            return false
+        }
+        return endedCodes.contains { text.contains($0) }
+    }
 }
 
 extension TaskOptions {

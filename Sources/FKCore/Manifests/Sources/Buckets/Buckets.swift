@@ -42,6 +42,8 @@ struct BucketAccess {
     /// True if requests are signed.
     private let isSigned: Bool
     private var hasMoved = false
+    /// True once credentials that had ended were replaced.
+    private var hasRenewed = false
     private var token: String?
     private var tokens: Set<String> = []
     private var isAtEnd = false
@@ -220,6 +222,11 @@ struct BucketAccess {
             let answer = try await client.get(request)
             if answer.head.status == 200 || answer.head.status == 203 { return answer }
             let refusal = BucketRefusal(answer.bytes)
+            if isSigned, !hasRenewed, AWSCredentialBook.endedCodes.contains(refusal.code) {
+                hasRenewed = true
+                AWSCredentialBook.shared.recordRefusal()
+                if try await client.hasAWSCredentials() { continue }
+            }
             let named = answer.head.first("x-amz-bucket-region").flatMap { BucketServer.isRegion($0) ? $0 : nil }
             let region = named ?? refusal.region
             if server.store == .s3, !hasMoved, let region, region != server.region {

@@ -10,7 +10,9 @@ enum JSONListing {
         _ bytes: [UInt8], in folder: WebEntry, _ scope: SourceScope, base: String
     ) throws(ListingFault) -> FolderPage {
         var list = JSONList(.json, takesObjects: false)
-        list.append(bytes)
+        // nginx writes names as they are on its disk.
+        let isText = String(validating: bytes, as: UTF8.self) != nil
+        list.append(isText ? bytes : Array(String(decoding: bytes, as: UTF8.self).utf8))
         list.finish()
         var result = FolderPage()
         let prefix = folder.path.isEmpty ? "" : folder.path + "/"
@@ -20,6 +22,11 @@ enum JSONListing {
                 case .element(let element):
                     guard let entry = Entry(element.object) else {
                         throw ManifestError(form: .json, line: element.line, "an entry has no name and type")
+                    }
+                    guard isText || !entry.name.contains("\u{fffd}") else {
+                        result.faults.append(
+                            SourceFault(prefix + entry.name, "its name is no UTF-8", isIncomplete: false))
+                        continue
                     }
                     add(entry, prefix, folder, &result)
                 case .done: return result
