@@ -12,16 +12,16 @@ struct TaskInput: Sendable {
     /// The absolute path of the folder for files without a folder of their own.
     var directory: String
     /// The options that all tasks share.
-    var shared: TaskOptions
+    @Boxed var shared: TaskOptions
 
     /// The entries of the list that were left out and named.
     private(set) var refused = 0
     /// The key of `--signed-by`; nil for none.
     private(set) var signature: SignatureOptions?
     /// The list whose signature is proven by `resolve`; nil for none.
-    private(set) var unproven: (list: ListInput, settings: ListedTasks.Settings)?
+    @Boxed private(set) var unproven: (list: ListInput, settings: ListedTasks.Settings)? = nil
     /// The list at a URL, which `resolve` asks for, and its URL; nil for none.
-    private(set) var remote: (source: SourceImport, url: String)?
+    @Boxed private(set) var remote: (source: SourceImport, url: String)? = nil
     /// The list of digests of `--checksum @…` and `auto`; nil for none.
     private(set) var digests: DigestList?
     /// True if a Metalink in place of a file is followed.
@@ -29,7 +29,7 @@ struct TaskInput: Sendable {
     /// True if there is a list.
     private(set) var hasList = false
     /// The settings for lists.
-    let settings: ListedTasks.Settings
+    @Boxed private(set) var settings: ListedTasks.Settings
     /// The barrel of the tasks; nil for none.
     var barrel: String?
     /// The number of tasks whose URLs stand on the command line. They come first.
@@ -208,10 +208,9 @@ struct TaskInput: Sendable {
         settings.attributes = attributes
         settings.partialFiles = partialFiles
         self.settings = settings
-        if let path = arguments["input"], signature == nil, NearbyFile.isURL(path) {
-            remote = (try SourceImport(listAt: path, arguments, context), path)
-        }
-        let list = remote == nil ? try Self.list(arguments, settings) : nil
+        let isRemote = signature == nil && arguments["input"].map(NearbyFile.isURL) == true
+        let list = isRemote ? nil : try Self.list(arguments, settings)
+        var unproven: (list: ListInput, settings: ListedTasks.Settings)?
         if signature != nil, let list {
             unproven = list
             spool = TaskSpool(tasks)
@@ -226,6 +225,10 @@ struct TaskInput: Sendable {
             spool.prepend(tasks)
         } else {
             spool = TaskSpool(tasks)
+        }
+        self.unproven = unproven
+        if isRemote, let path = arguments["input"] {
+            remote = (try SourceImport(listAt: path, arguments, context), path)
         }
         try Self.applySingleOptions(spool, folder, arguments, context)
         digests = try DigestList(arguments, context, isOfSeveral: arguments["input"] != nil)

@@ -24,6 +24,8 @@ final class RunPresenter: Sendable {
         var already = (count: 0, isListed: true)
         /// The finished files of which a listing has another version.
         var outdated = 0
+        /// The finished files that somebody has changed.
+        var edited: [TaskID] = []
         /// True if this process has run the tasks from the start, and so receives each attempt.
         var isEngine = false
         var failures = 0
@@ -150,6 +152,9 @@ final class RunPresenter: Sendable {
     /// The number of finished files that were added again, and of which the listing of their source has another version.
     var outdated: Int { state.withLock { $0.outdated } }
 
+    /// The finished files that were added again, and that somebody has changed.
+    var edited: [TaskID] { state.withLock { $0.edited } }
+
     /// True if a failed task could succeed in a later run.
     var mayPass: Bool { state.withLock { $0.failed.mayPass } }
 
@@ -162,6 +167,7 @@ final class RunPresenter: Sendable {
             for added in list {
                 if let error = added.error { failed(error.url ?? added.id.short, error, isAddition: true) }
                 if added.isOutdated == true { state.withLock { $0.outdated += 1 } }
+                if added.isEdited == true { state.withLock { $0.edited.append(added.id) } }
                 if added.state == .complete, view.mode != .quiet {
                     state.withLock { _ = $0.unchanged.insert(added.id) }
                 }

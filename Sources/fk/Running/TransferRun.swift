@@ -67,6 +67,7 @@ struct TransferRun: Sendable {
         presenter.close(tracker)
         log?.write(LogLine(ending: tracker, signal: signal.withLock(\.self)))
         warnOfOutdated(presenter.outdated)
+        warnOfEdited(presenter.edited)
         if let number = signal.withLock({ $0 }) {
             if !global.json {
                 let pid = await session.isEngine ? nil : EngineLock.holder(global.place)?.pid
@@ -83,6 +84,15 @@ struct TransferRun: Sendable {
         }
         let isComplete = tracker.count(.complete) == tracker.total
         return isComplete || !needsAll ? ExitStatus.done : ExitStatus.taskFailed
+    }
+
+    private func warnOfEdited(_ ids: [TaskID]) {
+        guard let first = ids.first else { return }
+        let which = ids.count == 1 ? first.short : addition?.barrel.map { "-b \(ShellWord.quoted($0))" } ?? "--all"
+        context.warn(
+            "\(Formatting.count(ids.count, "finished file")) \(ids.count == 1 ? "was" : "were") changed after fk wrote "
+                + "\(ids.count == 1 ? "it, and stays" : "them, and stay"): \(global.suggested("fk verify --repair \(which)")) fetches what was "
+                + "there.")
     }
 
     private func warnOfOutdated(_ count: Int) {

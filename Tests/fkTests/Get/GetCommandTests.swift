@@ -96,4 +96,20 @@ import Testing
         #expect(info["error", "code"] as? String == "http-status")
         #expect(info["error", "status"] as? Int == 404)
     }
+
+    @Test("a finished file that somebody has changed stays, and is named") func edited() async throws {
+        server.serve("/a", [1, 2, 3])
+        try await sandbox.done("get", server.url("/a"))
+        let unedited = try await sandbox.done("get", server.url("/a"))
+        #expect(!unedited.errors.contains("changed"))
+        try Data([9, 9, 9]).write(to: URL(fileURLWithPath: "\(sandbox.files)/a"))
+        let again = try await sandbox.done("get", server.url("/a"))
+        #expect(
+            again.errors.contains("1 finished file was changed after fk wrote it, and stays: fk verify --repair"),
+            "\(again)")
+        #expect(try sandbox.bytes("a") == [9, 9, 9])
+        let id = try #require(again.errors.firstMatch(of: /--repair ([0-9a-f]{12})/)?.1)
+        try await sandbox.done("verify", "--repair", String(id))
+        #expect(try sandbox.bytes("a") == [1, 2, 3])
+    }
 }

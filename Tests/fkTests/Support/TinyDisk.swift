@@ -58,8 +58,13 @@ final class TinyDisk: Sendable {
         } while 0 < rest && rest < before
     }
 
-    /// Gives it back.
-    func clear() throws { try FileManager.default.removeItem(atPath: "\(path)/filler") }
+    /// Gives it back. btrfs frees the space of a deleted file with its next commit.
+    func clear() throws {
+        try FileManager.default.removeItem(atPath: "\(path)/filler")
+        #if os(Linux)
+            sync()
+        #endif
+    }
 
     func bytes(_ name: String) throws -> [UInt8] {
         [UInt8](try Data(contentsOf: URL(fileURLWithPath: "\(path)/\(name)")))

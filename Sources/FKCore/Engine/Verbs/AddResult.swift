@@ -12,6 +12,8 @@ package struct AddResult: Codable, Sendable, Hashable {
     package var isChanged: Bool?
     /// True if the listing of a source has another version of the finished file, which stays; nil otherwise.
     package var isOutdated: Bool?
+    /// True if somebody has changed the finished file, which stays; nil otherwise.
+    package var isEdited: Bool?
     /// Set if this task could not be created.
     package var error: DownloadError?
     /// Creates a result.

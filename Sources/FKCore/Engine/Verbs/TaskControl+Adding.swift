@@ -269,14 +269,14 @@ extension TaskControl {
         let (barrel, mayRun) = (addition.barrel, addition.run || runsAll)
         do {
             let entry: TaskEntry
-            var (isCompared, isChanged, isOutdated) = (false, false, false)
+            var readmission = Readmission()
             let new = try made.get()
             let known = new == nil ? try book.find(id) : nil
             if let known {
                 entry = known
                 book.writeRecovery(entry)
                 try check(description)
-                (isCompared, isChanged, isOutdated) = try readmit(entry, as: description, mayRun: mayRun)
+                readmission = try readmit(entry, as: description, mayRun: mayRun)
                 join(entry, group: addition.group)
             } else {
                 let (record, info) = try new ?? book.makeAgain(keepingPieces(description, id), id, barrel: barrel)
@@ -291,9 +291,10 @@ extension TaskControl {
             joinAwaited(entry)
             if mayRun { admit(entry) }
             var added = AddResult(id: id, state: entry.record.state, isNew: known == nil)
-            if isChanged { added.isChanged = true }
-            if isOutdated { added.isOutdated = true }
-            return (added, isCompared)
+            if readmission.isChanged { added.isChanged = true }
+            if readmission.isOutdated { added.isOutdated = true }
+            if readmission.isEdited { added.isEdited = true }
+            return (added, readmission.isCompared)
         } catch {
             var error = Self.notMade(error)
             error.url = error.url ?? URLMasking.mask(description.url)

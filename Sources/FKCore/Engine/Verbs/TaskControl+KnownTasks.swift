@@ -5,26 +5,28 @@ import Foundation
 extension TaskControl {
     /// Stores the options of the new request and applies them.
     ///
-    /// - Returns: whether the finished file has to be compared first (`compare`), so that nothing is stored, whether the file has
-    ///   another version now, and whether a listing has another version that is not fetched.
-    func readmit(
-        _ entry: TaskEntry, as asked: TaskDescription, mayRun: Bool
-    ) throws -> (isCompared: Bool, isChanged: Bool, isOutdated: Bool) {
+    func readmit(_ entry: TaskEntry, as asked: TaskDescription, mayRun: Bool) throws -> Readmission {
         let keepsState = asked.words.contains(.keepsState)
         // A file that awaits its proof counts as finished.
         let (decided, effect) = try KnownTaskRules.decide(
             entry.record.task, in: entry.verbState, file: finishedFile(of: entry), length: entry.record.expected,
             asked: asked)
-        if effect == .compare { return (true, false, false) }
+        var result = Readmission()
+        if effect == .compare {
+            result.isCompared = true
+            return result
+        }
         if !keepsState { demandProofAgain(of: entry) }
         let task = try keepingPieces(of: asked, in: decided, entry.id)
         let staysFinished = entry.verbState == .complete && effect != .fetchAgain && effect != .renew
-        let (added, isOutdated) =
-            staysFinished
-            ? ListedVersion.keeping(entry.record.task.attributes, asked.attributes) : (asked.attributes, false)
+        var added = asked.attributes
+        if staysFinished {
+            (added, result.isOutdated) = ListedVersion.keeping(entry.record.task.attributes, added)
+            result.isEdited = isEdited(entry)
+        }
         try book.add(added, to: entry)
         let old = entry.record.task.options
-        let isChanged = old.checksum.map { $0 != task.options.checksum } ?? false || effect == .renew
+        result.isChanged = old.checksum.map { $0 != task.options.checksum } ?? false || effect == .renew
         store(task, in: entry)
         switch effect {
         case .nothing, .compare: break
@@ -40,7 +42,27 @@ extension TaskControl {
             }
         case .renew: renewVersion(of: entry, mayRun: mayRun || entry.isAdmitted)
         }
-        return (false, isChanged, isOutdated)
+        return result
+    }
+
+    /// What was found about a known task that is requested again.
+    struct Readmission {
+        /// True if the finished file has to be compared first (`compare`), so that nothing is stored.
+        var isCompared = false
+        /// True if the file has another version now.
+        var isChanged = false
+        /// True if a listing has another version, which is not fetched.
+        var isOutdated = false
+        /// True if somebody has changed the finished file, which stays.
+        var isEdited = false
+    }
+
+    /// True for a finished file of the task that somebody has changed since.
+    private func isEdited(_ entry: TaskEntry) -> Bool {
+        guard let path = entry.record.path, entry.record.isForeign != true, !entry.awaitsProof,
+            !entry.isHandled(by: book.chains.response)
+        else { return false }
+        return entry.record.claim(path, book.owner) == .oursEdited
     }
 
     /// Queues a complete task whose file is gone.
