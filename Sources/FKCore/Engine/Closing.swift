@@ -41,7 +41,7 @@ final class Closing {
         await ownership.idle()
         await programs.finish(reporter.callbacks, executor)
         await sync.perform(sync.drainLast())
-        for entry in book.tasks.values where entry.isDirty { book.write(entry) }
+        for entry in book.tasks.values where entry.unsaved.isDirty { book.write(entry) }
         book.barrels.saveAll()
         transport.shutdown()
         deliveries?.close()

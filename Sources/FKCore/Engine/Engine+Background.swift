@@ -63,7 +63,7 @@ extension Engine {
     }
 
     private func writeAll() {
-        for entry in book.tasks.values where entry.isDirty { book.write(entry) }
+        for entry in book.tasks.values where entry.unsaved.isDirty { book.write(entry) }
         barrels.saveAll()
     }
 

@@ -365,7 +365,7 @@ package actor Engine {
         for entry in schedule.running.values { entry.taskRun?.tick() }
         synchronizeDue()
         book.unloadIdle()
-        for entry in schedule.running.values where entry.isDirty { book.write(entry) }
+        for entry in schedule.running.values where entry.unsaved.isDirty { book.write(entry) }
         barrels.saveAll()
         notices.write()
         if schedule.running.isEmpty { destinations.folders.closeUnused(now: clock.now) }

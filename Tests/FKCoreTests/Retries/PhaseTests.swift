@@ -244,7 +244,7 @@ private actor Stage {
         }
         if ends != number { return "\(ends) ends were reported" }
         if let fault = held { return fault }
-        let (record, isDirty) = (entry.record, entry.isDirty)
+        let (record, isDirty) = (entry.record, entry.unsaved.isDirty)
         past.forEach(run.handle)
         run.tick()
         run.measureGrowth()
@@ -256,7 +256,7 @@ private actor Stage {
         run.stopped()
         run.end(as: .error)
         if run.nextWork() != nil { return "it asks for work" }
-        if entry.record != record || entry.isDirty != isDirty { return "a late event has changed the record" }
+        if entry.record != record || entry.unsaved.isDirty != isDirty { return "a late event has changed the record" }
         return held
     }
 

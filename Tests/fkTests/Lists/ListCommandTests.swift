@@ -82,4 +82,16 @@ import Testing
         #expect(
             !aria2.output.contains("secret") && aria2.errors.contains("header fields that may be secrets"), "\(aria2)")
     }
+
+    @Test(
+        "a list, a listing and a list of digests whose server asks to wait end at --max-time, with the reason",
+        arguments: [["-i", "U/list"], ["-r", "U/pub/"], ["--checksum", "@U/SUMS", "U/f"]])
+    func waitingList(words: [String]) async throws {
+        let server = try FaultServer()
+        server.routeOthers { $0.path == "/f" ? .ok([1]) : .retryAfter("3600") }
+        let sandbox = try Sandbox()
+        let result = try await sandbox.fk(["get", "--max-time", "20"] + words.map { $0.replacing("U/", with: server.url("/")) })
+        #expect(result.status == 1 && result.errors.contains("503") && result.errors.contains("--max-time"), "\(result)")
+        #expect(server.requests.filter { $0.path != "/f" }.count <= 2)
+    }
 }

@@ -16,14 +16,8 @@ package final class TaskEntry {
     package let isNew: Bool
     /// The index of the next URL in the plan.
     var urlIndex = 0
-    /// True if the record has changed since the last write.
-    private(set) var isDirty = false
-    /// True if the record was repaired only in memory (`TaskBook.recover`).
-    var isRecovered = false
-    /// True if ranges were added, dropped or restarted since the last write.
-    private(set) var rangesChanged = false
-    /// True if no live counter was ever written to the info file, so the record needs none.
-    var hasCleanCounters: Bool
+    /// What the record on disk does not say.
+    private(set) var unsaved: UnsavedChanges
     /// True if the task was complete in another boot and its file is to be compared. Until then the record on disk says
     /// `complete` with the other boot, and the task is queued or running only in memory.
     var awaitsProof = false
@@ -31,10 +25,8 @@ package final class TaskEntry {
     var awaitsSync = false
     /// True if it was requested again while its file is missing and the comparison has begun.
     var isMissed = false
-    /// The task is being forgotten, and its finished file stays.
-    var keepsFile = false
-    /// The task is being forgotten, and the finished file that a refresh or repair was to replace stays.
-    var keepsRenewed = false
+    /// The files that stay when the task is forgotten.
+    var kept = KeptFiles()
     /// The places from which response middlewares have moved the file, as they were left there.
     package private(set) var left: [SetAsideFile] = []
     /// The received bytes in the last report to download middlewares.
@@ -59,7 +51,7 @@ package final class TaskEntry {
         id = record.id
         self.info = info
         self.isNew = isNew
-        hasCleanCounters = isNew
+        unsaved = UnsavedChanges(hasCleanCounters: isNew)
         urlIndex = record.nextURLIndex
         host = site(record.address(urlIndex))
         self.record = record
@@ -134,22 +126,28 @@ package final class TaskEntry {
     func admit(_ mayRun: Bool = true) { isAdmitted = mayRun }
 
     /// The record differs from the one on disk.
-    func recordChange() { isDirty = true }
+    func recordChange() { unsaved.isDirty = true }
 
     /// The record on disk is the present one.
-    func recordSaved() { (isDirty, rangesChanged, isRecovered) = (false, false, false) }
+    func recordSaved() { unsaved = UnsavedChanges(hasCleanCounters: unsaved.hasCleanCounters) }
+
+    /// The record was repaired, in memory alone.
+    func recordRecovery() { unsaved.isRecovered = true }
+
+    /// The info file has live counters from now on.
+    func recordCounters() { unsaved.hasCleanCounters = false }
 
     /// Adds, drops or restarts ranges. The counters on disk are not theirs until the next write.
     @inline(__always)
     func remakeRanges(_ change: (inout TaskRecord) -> Void) {
         change(&record)
-        rangesChanged = true
+        unsaved.rangesChanged = true
     }
 
     /// Sorts and joins the ranges. Returns false if nothing changes.
     func normalizeRanges() -> Bool {
         let isChanged = record.normalize()
-        if isChanged { rangesChanged = true }
+        if isChanged { unsaved.rangesChanged = true }
         return isChanged
     }
 
@@ -157,7 +155,7 @@ package final class TaskEntry {
     package func set(_ state: DownloadState) -> Bool {
         guard record.state != state else { return false }
         record.state = state
-        isDirty = true
+        unsaved.isDirty = true
         if state != .action { run?.pace.restart() }
         return true
     }
@@ -166,14 +164,14 @@ package final class TaskEntry {
     /// chain runs for every request of every connection.
     package func recordDecision(of name: String, _ what: String, at date: Date) {
         record.recordDecision(HistoryLine(time: date, by: name, what: record.secretBook.mask(what)))
-        isDirty = true
+        unsaved.isDirty = true
     }
 
     /// Adds a line to the task's history, which keeps the newest eight.
     package func appendHistory(by: String, _ what: String, at date: Date) {
         if by == "resume" { run?.attempt.drop(because: what) }
         record.appendHistory(HistoryLine(time: date, by: by, what: record.secretBook.mask(what)))
-        isDirty = true
+        unsaved.isDirty = true
     }
 
     /// The received bytes are gone. Readers that have read some of them cannot continue.
@@ -189,7 +187,7 @@ package final class TaskEntry {
     func foldCounters() {
         guard let counters = run?.counters else { return }
         record.fold(counters)
-        isDirty = true
+        unsaved.isDirty = true
     }
 
     /// Forgets all received bytes.

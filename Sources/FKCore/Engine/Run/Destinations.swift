@@ -37,7 +37,7 @@ final class Destinations {
 
     /// The maximum size in bytes of a body that may be written without asking the engine; -1 for none.
     func inlineLimit(for entry: TaskEntry, in folder: Folder) -> Int64 {
-        guard entry.hasCleanCounters, entry.record.received == 0, let device = folder.device,
+        guard entry.unsaved.hasCleanCounters, entry.record.received == 0, let device = folder.device,
             // Their head stage may refuse the file.
             !entry.isHandled(by: chains.response)
         else { return -1 }

@@ -71,8 +71,8 @@ extension Reporter {
     func remove(_ entry: TaskEntry) -> String {
         guard book.ownership.mayWrite else { return "forgotten" }
         let note = entry.record.removeFiles(
-            of: book.workPath, book.owner, keepsFinished: entry.keepsFile,
-            keepsRenewed: entry.keepsRenewed)
+            of: book.workPath, book.owner, keepsFinished: entry.kept.hasFinished,
+            keepsRenewed: entry.kept.hasRenewed)
         let barrels = entry.record.barrels
         for name in barrels { book.leave(entry, barrel: name) }
         entry.admit(false)

@@ -164,7 +164,7 @@ extension TaskRun {
     private func dropFiles() {
         // The file may have its final name already, while the response chain runs.
         if let path = entry.record.path, let part, !part.file.hasItsName {
-            if entry.keepsRenewed, entry.record.former != nil {
+            if entry.kept.hasRenewed, entry.record.former != nil {
                 // It has replaced the finished file already.
                 FileOwner.clear(path)
             } else if case .stays(let reason) = entry.record.remove(path, for: .cancel, book.owner) {

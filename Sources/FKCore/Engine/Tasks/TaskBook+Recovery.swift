@@ -72,13 +72,13 @@ extension TaskBook {
 
     /// Writes a repaired record. Before the queue is active, its activation, a verb or an addition writes it.
     private func writeRecovered(_ entry: TaskEntry) {
-        entry.isRecovered = true
+        entry.recordRecovery()
         if schedule.isActive { write(entry) }
     }
 
     /// Writes a record that was only repaired in memory, before the task changes.
     func writeRecovery(_ entry: TaskEntry) {
-        if entry.isRecovered { write(entry) }
+        if entry.unsaved.isRecovered { write(entry) }
     }
 
     /// Keeps only the task's own files in `leftBehind`: since the kill, another file may have taken their place. The next write

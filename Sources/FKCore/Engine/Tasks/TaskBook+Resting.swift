@@ -33,7 +33,7 @@ extension TaskBook {
     /// Removes a task that waits for a slot from the memory. It stays in the queue and counts as open.
     func park(_ id: TaskID) {
         guard isCrowded, let entry = tasks[id], entry.isOpen, entry.run == nil, entry.record.state == .idle,
-            !entry.awaitsProof, !entry.isDirty, !entry.isRecovered, schedule.ready.contains(id)
+            !entry.awaitsProof, !entry.unsaved.isDirty, !entry.unsaved.isRecovered, schedule.ready.contains(id)
         else { return }
         tasks[entry.id] = nil
     }
@@ -42,7 +42,7 @@ extension TaskBook {
     /// stays longer.
     func retire(_ entry: TaskEntry) {
         guard entry.awaitsSync ? isCrowded : isCrowdedForEnded, entry.run == nil, canRest(entry), !entry.awaitsProof,
-            !entry.isDirty, !entry.isRecovered, !entry.isOpen, tasks[entry.id] === entry
+            !entry.unsaved.isDirty, !entry.unsaved.isRecovered, !entry.isOpen, tasks[entry.id] === entry
         else { return }
         resting.insert(entry.id, isAdmitted: entry.isAdmitted)
         tasks[entry.id] = nil

@@ -43,14 +43,14 @@ extension TaskBook {
         // Attached counters were written in this boot.
         let boot = entry.record.bootID
         let dropsCounters =
-            boot != nil && boot != BootID.current && !entry.hasCleanCounters
+            boot != nil && boot != BootID.current && !entry.unsaved.hasCleanCounters
             && entry.run?.counters?.isAttached != true
         if !entry.awaitsProof { entry.record.bootID = BootID.current }
         entry.record.bytesPerSecond = entry.recordedSpeed(in: entry.record.state, now: clock.now)
         do {
             savedBytes += try InfoFile.update(
                 workPath.infoPath(entry.id), record: &entry.record, places: places, handle: &entry.info,
-                counters: entry.awaitsProof ? nil : entry.run?.counters, rangesChanged: entry.rangesChanged,
+                counters: entry.awaitsProof ? nil : entry.run?.counters, rangesChanged: entry.unsaved.rangesChanged,
                 dropsCounters: dropsCounters, open: entry.run?.openInfo)
         } catch {
             entry.record.bootID = boot
@@ -72,7 +72,7 @@ extension TaskBook {
     package func attach(_ counters: LiveCounters, of entry: TaskEntry) throws(DownloadError) {
         guard !counters.isAttached else { return }
         // The counters come first. They are invalid until the record follows.
-        entry.hasCleanCounters = false
+        entry.recordCounters()
         do {
             try counters.attach(path: workPath.infoPath(entry.id))
         } catch {

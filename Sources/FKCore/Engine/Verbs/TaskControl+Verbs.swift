@@ -89,8 +89,8 @@ extension TaskControl {
                 entry.record.drop()
             }
             // Decided now, because a file may get its final name while its run stops.
-            entry.keepsFile = effect == .forgetKeepingFile && before == .complete
-            entry.keepsRenewed = effect == .forgetKeepingFile
+            entry.kept.hasFinished = effect == .forgetKeepingFile && before == .complete
+            entry.kept.hasRenewed = effect == .forgetKeepingFile
             if let run = entry.taskRun {
                 run.signalStop(effect == .stopKeepingBytes ? .keepingBytes : .droppingBytes)
                 // Written before the run has ended: a kill meanwhile must not lose the verb.
@@ -115,7 +115,7 @@ extension TaskControl {
     func remaining(of started: StartedVerbs) -> [VerbChoice] {
         started.results.map { result in
             let entry = result.before == result.after ? nil : book[result.id]
-            guard let entry, entry.isDirty || !entry.isThere else {
+            guard let entry, entry.unsaved.isDirty || !entry.isThere else {
                 return VerbChoice(id: result.id, verb: result.verb, performedIn: result.before, url: result.url)
             }
             return VerbChoice(
