@@ -202,6 +202,8 @@ package actor RunSession {
     /// Performs the requests, a long list in portions. Changes are buffered until it is known which tasks count; for
     /// 50,000 files in one portion the buffer took 70 MB.
     private func perform(with access: SharedEngine) async throws {
+        // The other process may run tasks that it was asked for alone.
+        if !isEngine, case .everything = goal { requests.insert(EngineMessage(.run(.all)), at: 0) }
         if requests.isEmpty, addition == nil { adopt([]) }
         // A stop that comes while the last answer is on its way takes nothing away from it.
         var isCut = false

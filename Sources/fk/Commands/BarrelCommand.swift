@@ -66,7 +66,7 @@ struct BarrelEditCommand: Command {
         settings.isFolderGiven = options.directory != nil
         settings.takesHidden = options.takesHidden
         if let reader, options.creates {
-            settings.members = try KnownMembers(reader, barrel: options.name)
+            settings.members = try KnownMembers(reader, barrel: options.name, readsLinks: true, findsPlaces: true)
             settings.isNewVersion = true
         }
         let given = try options.urls.map { url in
@@ -116,7 +116,11 @@ struct BarrelEditCommand: Command {
         defer { transport.shutdown() }
         do {
             if let source = options.source {
-                let listed = try await source.listed(settings, of: options.name, context, over: transport)
+                let known = try BarrelOptions.known(options.name, global)
+                let listed = try await source.listed(settings, of: options.name, context, over: transport) { facts in
+                    guard options.creates, var pinned = known, let facts else { return }
+                    try pinned.adopt(facts, of: options.name, canFollow: source.isFollowed)
+                }
                 if source.source.place.reference.scheme == "hf" { warnOfToken() }
                 return listed
             }
@@ -211,9 +215,7 @@ extension BarrelOptions {
     /// Keeps what is said about a source, to ask it again, and the options of a new barrel. Their secrets are for the source alone: a member
     /// of another server that joins later does not get them.
     mutating func adopt(_ source: SourceImport, _ shared: TaskOptions) {
-        var words = source.kept
-        words.hasMoved = self.source?.hasMoved
-        self.source = words.isEmpty ? nil : words
+        self.source = source.kept.isEmpty ? nil : source.kept
         guard source.isFollowed, shared != TaskOptions() else { return }
         var options = shared
         options.secretOrigin = source.source.secretOrigin

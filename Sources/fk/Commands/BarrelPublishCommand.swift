@@ -56,6 +56,8 @@ struct BarrelPublishCommand: Command {
                 error.message + " To download or compare them: "
                     + global.suggested("fk barrel run \(ShellWord.quoted(name))"),
                 status: ExitStatus.taskFailed)
+        } catch let error as DownloadError where error.code == .workPathBusy || error.code == .noSpace {
+            throw CommandFailure(error.fullText, status: ExitStatus.taskFailed)
         }
         if global.json {
             JSONOutput(context.output).line(

@@ -25,7 +25,7 @@ struct BarrelSyncCommand: Command {
                 + "unchanged cost no request. Where it says nothing about versions, each file is asked for with a conditional request.",
             "What is gone from the source stays, unless --delete is given. It deletes only files that fk wrote and nobody has changed; "
                 + "others stay and are named. It deletes nothing if any part of the source could not be listed, or if more than "
-                + "--max-delete would go. A file that another barrel has too stays, and leaves this one. Folders stay, unless a new file has the "
+                + "--max-delete would go, or if a new or changed file could not be fetched. A file that another barrel has too stays, and leaves this one. Folders stay, unless a new file has the "
                 + "name of one that is empty then. Without a terminal, --delete needs --yes.",
             "Exit status 0: the barrel is in step. 1: a file could not be fetched, a part could not be listed, or nothing was deleted "
                 + "because of --max-delete.",
@@ -73,20 +73,15 @@ struct BarrelSyncCommand: Command {
             }
             return isInStep ? ExitStatus.done : ExitStatus.taskFailed
         }
-        let old = barrel
-        if comparison.files.contains(where: \.isMoved) {
-            var words = barrel.source ?? SourceWords()
-            words.hasMoved = true
-            barrel.source = words
-        }
         if let facts = listed.manifest?.facts, facts.commit != barrel.commit {
+            let old = barrel
             if source.isFollowed {
                 barrel.commit = facts.commit
             } else {
                 try barrel.adopt(facts, of: name, canFollow: false)
             }
+            if old != barrel { _ = try await client.perform(.createBarrel(name: name, options: barrel)) }
         }
-        if old != barrel { _ = try await client.perform(.createBarrel(name: name, options: barrel)) }
         listed.memory?.store()
         var plan = SyncPlan()
         try await ask(comparison, &plan)
@@ -98,12 +93,19 @@ struct BarrelSyncCommand: Command {
         // A file cannot come where a folder is, nor below a file.
         let first = deletes ? comparison.inTheWay : []
         try await delete(first, of: comparison, makesRoom: true)
-        if try await perform(plan, comparison) != ExitStatus.done { isInStep = false }
+        let isLayout = barrel.source?.layout == SourceLayout.oci.rawValue
+        if options.deletes { makeRoom(comparison) }
+        let isFetched = try await perform(plan, comparison) == ExitStatus.done && plan.failures == 0
+        if !isFetched { isInStep = false }
         let done = Set(first.map(\.id))
         let gone = comparison.files(.gone).filter { !done.contains($0.id) }
-        if deletes {
-            try await delete(gone, of: comparison)
+        if deletes, isFetched {
+            try await delete(
+                gone, of: comparison, except: isLayout ? OCILayout.used(in: comparison.folder) : [])
         } else {
+            if deletes, !gone.isEmpty {
+                context.warn("\(name): nothing more was deleted, because not every file could be fetched.")
+            }
             for file in gone { comparison.print(file) }
         }
         if !global.json, !global.quiet {
@@ -130,9 +132,10 @@ struct BarrelSyncCommand: Command {
         settings.notesSizes = true
         settings.writesLayout = !options.isDryRun
         settings.members = try KnownMembers(global.openReader(), barrel: name)
-        let listed = try await source.listed(settings, of: name, context, over: transport)
-        // A repository or record at another version is another barrel.
-        if !source.isFollowed, let facts = listed.manifest?.facts {
+        let listed = try await source.listed(settings, of: name, context, over: transport, mayChooseNone: true) {
+            facts in
+            // A repository or record at another version is another barrel.
+            guard !source.isFollowed, let facts else { return }
             var pinned = barrel
             try pinned.adopt(facts, of: name, canFollow: false)
         }
@@ -162,7 +165,9 @@ struct BarrelSyncCommand: Command {
             guard let file = asked.removeValue(forKey: answer.id) else { return }
             switch answer.result {
             case .unchanged: plan.record(file)
-            case .changed, .missing: plan.renew(file)
+            case .changed, .missing:
+                if let task = file.task { plan.storeFacts(of: task, file, global) }
+                plan.renew(file)
             case .gone, .failed:
                 plan.failures += 1
                 var reason = "the listing has the file, and the server says that it is gone"
@@ -197,7 +202,10 @@ struct BarrelSyncCommand: Command {
         for (id, url) in plan.moved { requests.append(EngineMessage(.relink(id, to: url))) }
         let (unfinished, finished) = (plan.changed.filter(\.isUnfinished), plan.changed.filter { !$0.isUnfinished })
         if !finished.isEmpty { requests.append(EngineMessage(.renew(finished.map { Renewal($0.id) }))) }
-        for file in unfinished { requests.append(EngineMessage(.verb(.retry, .id(file.id)))) }
+        for file in unfinished {
+            requests.append(EngineMessage(.verb(.retry, .id(file.id))))
+            requests.append(EngineMessage(.run(.id(file.id))))
+        }
         // A version counts once the renewal is recorded: a kill before that asks again.
         for (id, version) in plan.versions {
             requests.append(EngineMessage(.setAttributes(.id(id), [SourceVersion.attribute: version])))
@@ -228,10 +236,13 @@ struct BarrelSyncCommand: Command {
 
     /// Deletes what is gone as far as it is provably ours and nobody else's, and names the rest.
     ///
-    /// - Parameter makesRoom: true also removes the folders that are empty then, for new files of their names.
-    private func delete(_ gone: [SourceComparison.File], of comparison: SourceComparison, makesRoom: Bool = false)
-        async throws
-    {
+    /// - Parameters:
+    ///   - used: the names of files that others need. The default is none.
+    ///   - makesRoom: true also removes the folders that are empty then, for new files of their names. The default is false.
+    private func delete(
+        _ gone: [SourceComparison.File], of comparison: SourceComparison, except used: Set<ExactText> = [],
+        makesRoom: Bool = false
+    ) async throws {
         guard !gone.isEmpty else { return }
         let reader = try global.openReader()
         var records: [TaskID: TaskRecord] = [:]
@@ -241,7 +252,9 @@ struct BarrelSyncCommand: Command {
         var left: [SourceComparison.File] = []
         for file in gone {
             guard let record = records[file.id] else { continue }
-            if let other = others[file.id] {
+            if let other = others[file.id]
+                ?? (used.contains(ExactText(file.name)) ? "another image of the folder" : nil)
+            {
                 comparison.print(file)
                 context.warn("\(file.name) is gone from the source and stays here: \(other) has it too.")
                 left.append(file)
@@ -301,6 +314,26 @@ struct BarrelSyncCommand: Command {
         return users
     }
 
+    /// Removes the empty folders that have the names of new files.
+    private func makeRoom(_ comparison: SourceComparison) {
+        for file in comparison.files(.new) + comparison.files(.changed) {
+            let path = "\(comparison.folder)/\(file.name)"
+            var status = stat()
+            if lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR { _ = Self.removeEmpty(path) }
+        }
+    }
+
+    /// Removes a folder that has nothing but empty folders in it.
+    private static func removeEmpty(_ path: String) -> Bool {
+        for name in (try? FileIO.names(in: path)) ?? [] {
+            var status = stat()
+            guard lstat("\(path)/\(name)", &status) == 0, status.st_mode & S_IFMT == S_IFDIR,
+                removeEmpty("\(path)/\(name)")
+            else { return false }
+        }
+        return rmdir(path) == 0
+    }
+
     /// Removes the folders of a deleted file that are empty now, up to the barrel's.
     private func removeEmptyFolders(above path: String, levels name: String) {
         var folder = path.folderPart
@@ -337,22 +370,23 @@ struct SyncPlan {
 
     /// Takes the address of the listing for a member, and its facts. The file is fetched again unless it is known to be the same.
     mutating func move(_ file: SourceComparison.File, _ task: TaskDescription, _ global: GlobalOptions) {
-        _ = storeFacts(of: task, file, global)
+        storeFacts(of: task, file, global)
         if file.isMoved { moved.append((file.id, task.url)) }
         if file.result == .changed { renew(file) } else { record(file) }
     }
 
     /// - Returns: false if the listing says nothing else about the bytes than the task.
-    private mutating func storeFacts(
+    @discardableResult
+    mutating func storeFacts(
         of task: TaskDescription, _ file: SourceComparison.File, _ global: GlobalOptions
     ) -> Bool {
         guard let record = try? StoreReader(global.place).record(file.id) else { return false }
         var options = record.task.options
         let asked = task.options
+        // The digest and the size of a listing, which may give none any more.
         let isOther =
-            asked.checksum != nil && asked.checksum != options.checksum
-            || asked.size != nil && asked.size != options.size
-            || asked.entityTag != options.entityTag
+            (asked.checksum != nil || options.list != nil) && asked.checksum != options.checksum
+            || asked.size != options.size || asked.entityTag != options.entityTag
         guard isOther else { return false }
         (options.checksum, options.size, options.pieces) = (asked.checksum, asked.size, asked.pieces)
         options.entityTag = asked.entityTag

@@ -81,6 +81,7 @@ struct GetCommand: Command {
         guard options.input.hasList || !options.sources.isEmpty else { return (tasks, refused) }
         var own = known
         var memory: ListingMemory?
+        var moved: [(id: TaskID, url: String)] = []
         if options.input.hasList { try own.adopt(signer: signer, of: barrel) }
         for source in options.sources {
             try own.check(source, of: barrel)
@@ -98,10 +99,17 @@ struct GetCommand: Command {
                         + "-b NAME makes a barrel of their own.")
             }
             if own.directory == nil { own.directory = settings.folder }
-            if own.source?.hasMoved == true { settings.members = try KnownMembers(global.openReader(), barrel: barrel) }
+            if options.isRecursive, own.origin != nil {
+                settings.members = try KnownMembers(global.openReader(), barrel: barrel, findsPlaces: true)
+            }
             let listed = try await source.listed(
-                settings, of: options.isRecursive ? barrel : nil, context, over: transport)
+                settings, of: options.isRecursive ? barrel : nil, context, over: transport
+            ) { [own] facts in
+                var pinned = own
+                if let facts { try pinned.adopt(facts, of: barrel, canFollow: source.isFollowed) }
+            }
             if listed.memory != nil { memory = listed.memory }
+            moved += listed.moved
             // No record is signed.
             try own.adopt(signer: nil, of: barrel)
             if let facts = listed.manifest?.facts { try own.adopt(facts, of: barrel, canFollow: source.isFollowed) }
@@ -110,11 +118,10 @@ struct GetCommand: Command {
             tasks = listed.spool
             refused += listed.refused
         }
-        if own != known {
-            _ = try await EngineClient.reportingSilence(options.run.configure(global), context)
-                .perform(.createBarrel(name: barrel, options: own))
-        }
+        let client = EngineClient.reportingSilence(options.run.configure(global), context)
+        if own != known { _ = try await client.perform(.createBarrel(name: barrel, options: own)) }
         memory?.store()
+        for (id, url) in moved { _ = try await client.perform(.relink(id, to: url)) }
         return (tasks, refused)
     }
 

@@ -162,6 +162,9 @@ struct ListedTasks {
             list.manifest, list.leftOutKeys, ifEmpty: mayBeEmpty ? nil : "the list is empty: it names no file")
     }
 
+    /// The unfinished members of the barrel with another address in the list, and that address.
+    var moved: [(id: TaskID, url: String)] { settings.members.moved }
+
     /// The tasks, which stay in the spool.
     var tasks: [TaskDescription] { (try? spool.all()) ?? [] }
 
@@ -369,15 +372,26 @@ struct KnownMembers {
     private var hashes: [(hash: UInt32, place: Int32)] = []
     private var ids = TaskIDTable()
     private var reader: StoreReader?
+    private var findsPlaces = false
+    /// The members by the paths of their files; nil until a URL is not known.
+    private var places: ExactMap<TaskID>?
+    /// The unfinished members with another address in the list, and that address.
+    private(set) var moved: [(id: TaskID, url: String)] = []
     /// For each place, whether the list has the member.
     private var seen: [Bool] = []
 
     init() {}
 
-    /// Reads the members of a barrel, also those that have another address now (`fk relink`, `fk barrel sync`).
+    /// Reads the members of a barrel.
     ///
+    /// - Parameters:
+    ///   - readsLinks: true also finds members by the address that `fk relink` has given them. The default is false.
+    ///   - findsPlaces: true also finds members by their place. The default is false.
     /// - Throws: the errors of `StoreReader.barrel`.
-    init(_ reader: StoreReader, barrel name: String) throws {
+    init(
+        _ reader: StoreReader, barrel name: String, readsLinks: Bool = false, findsPlaces: Bool = false
+    ) throws {
+        self.findsPlaces = findsPlaces
         self.reader = reader
         var hashes: [(hash: UInt32, place: Int32)] = []
         var ids = TaskIDTable()
@@ -386,7 +400,7 @@ struct KnownMembers {
             members.append(id)
             hashes.append((Self.hash(url), ids.insert(id)))
         }
-        for record in reader.relinked(members) {
+        for record in readsLinks ? reader.relinked(members) : [] {
             var url = record.address(0)
             hashes.append((url.withUTF8 { Self.hash($0) }, ids.insert(record.id)))
         }
@@ -446,13 +460,35 @@ struct KnownMembers {
         return hashes[range.lowerBound...].prefix { $0.hash == hash }.map { (ids.id(of: $0.place), Int($0.place)) }
     }
 
+    /// A file of a source whose address has changed is the member at its place.
+    private mutating func matchPlace(_ task: inout TaskDescription, _ reader: StoreReader) {
+        guard findsPlaces, let folder = task.directory, let name = task.fileName else { return }
+        if places == nil { places = Self.places(ids, reader) }
+        guard let id = places?[folder.path(of: name)], let record = reader.records([id]).first else { return }
+        if record.state != .complete, !record.address(0).isExactly(task.url) { moved.append((id, task.url)) }
+        task.url = record.task.url
+        if let place = ids.number(of: id) { see(Int(place)) }
+    }
+
+    private static func places(_ ids: TaskIDTable, _ reader: StoreReader) -> ExactMap<TaskID> {
+        var places = ExactMap<TaskID>()
+        for start in stride(from: 0, to: Int32(ids.count), by: 1_000) {
+            let some = (start..<min(start + 1_000, Int32(ids.count))).map { ids.id(of: $0) }
+            for record in reader.records(some) where SourceVersion.isThere(record.task.attributes) {
+                guard let folder = record.task.directory, let name = record.task.fileName else { continue }
+                places[folder.path(of: name)] = record.id
+            }
+        }
+        return places
+    }
+
     private mutating func see(_ place: Int) { if seen.indices.contains(place) { seen[place] = true } }
 
     /// Copies the folder and the name of the member with the same URL and the same file into a description.
     mutating func match(_ task: inout TaskDescription) {
         guard let reader, let folder = task.directory else { return }
         let found = find(task.url)
-        guard !found.isEmpty else { return }
+        guard !found.isEmpty else { return matchPlace(&task, reader) }
         let id = reader.workPath.places.id(of: task)
         if let own = found.first(where: { $0.id == id }) { return see(own.place) }
         for record in reader.records(found.map(\.id))

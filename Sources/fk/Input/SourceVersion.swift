@@ -1,5 +1,6 @@
 import FKManifests
 import FKMiddleware
+import Foundation
 
 /// The version of a file as its source lists it, which a task keeps. A later listing that says the same means the same file.
 struct SourceVersion: Sendable, Hashable {
@@ -33,7 +34,11 @@ struct SourceVersion: Sendable, Hashable {
     /// Records what a source says of a file. A task has the attribute also where the source says no version: it shows that the task is
     /// of a source.
     static func store(_ facts: Manifest.FileFacts, in attributes: inout [String: String]) {
-        attributes[Self.attribute] = Self(of: facts)?.text ?? ListedVersion.unknown
+        let text = Self(of: facts)?.text
+        // An entity tag or a digest says it all.
+        let isTime = facts.entityTag == nil && facts.digests.isEmpty
+        attributes[Self.attribute] =
+            text.flatMap { isTime && ListedTime($0)?.isTooNew(at: Date()) == true ? nil : $0 } ?? ListedVersion.unknown
     }
 
     /// True for a task that came from a source.

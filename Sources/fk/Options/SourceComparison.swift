@@ -55,7 +55,7 @@ struct SourceComparison {
     private(set) var added: TaskSpool
 
     private let context: CommandContext
-    private let folder: String
+    let folder: String
     /// The folder, also with its symbolic links resolved.
     private let roots: [String]
     /// Receives each file once its result is certain.

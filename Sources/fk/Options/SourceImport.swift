@@ -238,11 +238,14 @@ struct SourceImport: Sendable {
 
     /// Asks for the files, and makes their tasks.
     ///
-    /// - Parameter barrel: the barrel whose last listing is remembered; nil for none.
+    /// - Parameters:
+    ///   - barrel: the barrel whose last listing is remembered; nil for none.
+    ///   - mayChooseNone: true if a choice without a file is no error. The default is false.
+    ///   - check: refuses the version of the place by an error, before anything is written.
     /// - Throws: `CommandFailure` if no file is chosen, or no entry can be used.
     func listed(
         _ settings: ListedTasks.Settings, of barrel: String? = nil, _ context: CommandContext,
-        over transport: any Transport
+        over transport: any Transport, mayChooseNone: Bool = false, check: (Manifest.Facts?) throws -> Void = { _ in }
     ) async throws -> ListedTasks {
         var settings = settings
         var source = source
@@ -294,17 +297,20 @@ struct SourceImport: Sendable {
             )
         }
         if isEmpty, list.faultCount == 0 {
-            guard isFolder, words.include == nil, words.exclude == nil else {
+            guard mayChooseNone || isFolder && words.include == nil && words.exclude == nil else {
                 throw CommandFailure(
                     "\(title): no file is chosen. See --include and --exclude.", status: ExitStatus.usage)
             }
-            context.warn("\(title): the folder has no files.")
+            context.warn(
+                words.include == nil && words.exclude == nil
+                    ? "\(title): the folder has no files." : "\(title): no file is chosen any more.")
         }
+        try check(list.manifest.facts)
         if settings.writesLayout { try hub?.finish(commit: list.commit) }
         if settings.writesLayout, layout == .oci, let manifest = source.orders?.manifest {
             try OCILayout.finish(manifest, in: settings.folder)
         }
-        try listed.finish(list, mayBeEmpty: isFolder && isEmpty)
+        try listed.finish(list, mayBeEmpty: (isFolder || mayChooseNone) && isEmpty)
         return listed
     }
 }

@@ -21,6 +21,22 @@ enum SourceLayout: String, CaseIterable, Sendable {
 
 /// The two files of an OCI image layout that name its manifests.
 enum OCILayout {
+    /// The names of the blobs that the images of a layout need.
+    static func used(in folder: String) -> Set<ExactText> {
+        var used: Set<ExactText> = []
+        var rest = references("\(folder)/index.json")
+        while let digest = rest.popLast() {
+            let name = "blobs/" + digest.replacing(":", with: "/")
+            // A manifest is small, and a layer is no JSON.
+            if used.insert(ExactText(name)).inserted { rest += references("\(folder)/\(name)") }
+        }
+        return used
+    }
+
+    private static func references(_ path: String) -> [String] {
+        (try? SmallFile.read(path, limit: 4 << 20, named: "manifest")).map(RegistryManifestEntry.references(in:)) ?? []
+    }
+
     /// Writes `oci-layout` and `index.json`. Other manifests of the index stay, unless they have the same tag.
     ///
     /// - Parameter folder: the layout, as an absolute path.

@@ -90,8 +90,10 @@ import Testing
         let server = try FaultServer()
         server.routeOthers { $0.path == "/f" ? .ok([1]) : .retryAfter("3600") }
         let sandbox = try Sandbox()
-        let result = try await sandbox.fk(["get", "--max-time", "20"] + words.map { $0.replacing("U/", with: server.url("/")) })
-        #expect(result.status == 1 && result.errors.contains("503") && result.errors.contains("--max-time"), "\(result)")
+        let result = try await sandbox.fk(
+            ["get", "--max-time", "20"] + words.map { $0.replacing("U/", with: server.url("/")) })
+        #expect(
+            result.status == 1 && result.errors.contains("503") && result.errors.contains("--max-time"), "\(result)")
         #expect(server.requests.filter { $0.path != "/f" }.count <= 2)
     }
 }

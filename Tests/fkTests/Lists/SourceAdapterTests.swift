@@ -473,6 +473,40 @@ import Testing
 
     // MARK: Programs
 
+    @Test("a file whose address has changed is its member, finished or not, whatever asks first") func movedAddress()
+        async throws
+    {
+        let server = try FaultServer()
+        server.routeOthers { .ok(Array($0.path.utf8)) }
+        let sandbox = try Sandbox()
+        func list(_ version: Int) throws {
+            _ = try Program.writeScript(
+                "#!/bin/sh\necho '{\"url\":\"\(server.base)/v\(version)/f\",\"name\":\"f\",\"version\":\"\(version)\"}'\n",
+                to: "\(sandbox.files)/list.sh")
+        }
+        try list(1)
+        try await sandbox.done("source", "add", "lab", "./list.sh")
+        try await sandbox.done("get", "-r", "lab:x", "-b", "done", "-d", "done")
+        try await sandbox.done("barrel", "import", "waits", "lab:x", "-d", "waits")
+        try list(2)
+        let again = try await sandbox.done("get", "-r", "lab:x", "-b", "done", "-d", "done")
+        #expect(again.errors.contains("another version at the source now"), "\(again)")
+        #expect(try sandbox.bytes("done/f") == Array("/v1/f".utf8))
+        try await sandbox.done("get", "-r", "lab:x", "-b", "waits", "-d", "waits")
+        #expect(try sandbox.bytes("waits/f") == Array("/v2/f".utf8))
+        for name in ["done", "waits"] {
+            try await sandbox.done("barrel", "sync", name, "--delete", "--yes", "--max-delete", "100%")
+            #expect(try sandbox.bytes("\(name)/f") == Array("/v2/f".utf8))
+            #expect(try await sandbox.done("barrel", "show", name).output.contains("1 of 1 complete"))
+            #expect(try await sandbox.done("barrel", "sync", name).output == "")
+        }
+        // One that was never started, by sync.
+        try await sandbox.done("barrel", "import", "late", "lab:x", "-d", "late")
+        try list(3)
+        try await sandbox.done("barrel", "sync", "late")
+        #expect(try sandbox.bytes("late/f") == Array("/v3/f".utf8))
+    }
+
     @Test("fk source: add, list, test, fetch, remove") func program() async throws {
         let server = try FaultServer()
         server.route("/a.bin") { .ranged(Array("bytes".utf8), for: $0, etag: nil) }

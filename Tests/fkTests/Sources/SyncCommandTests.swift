@@ -13,6 +13,8 @@ import Testing
             var files: [String: String]
             /// True if the listing says a time beside each name, which changes with the body.
             var hasVersions = true
+            /// The files that cannot be fetched.
+            var refused: Set<String> = []
             /// The folders that cannot be listed.
             var failing: Set<String> = []
             /// True if listings have an entity tag, by which the server confirms them.
@@ -35,6 +37,7 @@ import Testing
                 if request.method == "OPTIONS" { return .status(405) }
                 guard request.path.hasSuffix("/") else {
                     guard let body = state.files[path] else { return .status(404, "Not Found") }
+                    if state.refused.contains(path) { return .status(403, "No") }
                     let tag = "\"\(body)\""
                     if request["If-None-Match"] == tag { return .status(304, headers: ["ETag": "\(tag)"]) }
                     return .ok(Array(body.utf8), headers: ["ETag": "\(tag)"])
@@ -221,6 +224,57 @@ import Testing
             try await sandbox.done("barrel", "sync", "pub", "--delete", "--yes", "--max-delete", "100%")
             #expect(try tree(sandbox) == folder.state.withLock(\.files))
         }
+    }
+
+    @Test("nothing more is deleted if a new file could not be fetched") func failedFetch() async throws {
+        let folder = try Folder(Self.files)
+        let sandbox = try await fetched(folder)
+        folder.change {
+            $0.files["a"] = nil
+            $0.files["a2"] = "1"
+            $0.refused = ["a2"]
+        }
+        let failed = try await sandbox.fk("barrel", "sync", "pub", "--delete", "--yes")
+        #expect(failed.status == 1 && failed.errors.contains("nothing more was deleted"), "\(failed)")
+        #expect(try tree(sandbox)["a"] == "1")
+        folder.change { $0.refused = [] }
+        try await sandbox.done("barrel", "sync", "pub", "--delete", "--yes")
+        #expect(try tree(sandbox) == folder.state.withLock(\.files))
+    }
+
+    @Test("an empty folder makes room for a new file of its name") func emptyFolder() async throws {
+        let folder = try Folder(Self.files)
+        let sandbox = try await fetched(folder)
+        try FileManager.default.createDirectory(
+            atPath: "\(sandbox.files)/pub/new/deep/er", withIntermediateDirectories: true)
+        folder.change { $0.files["new"] = "1" }
+        try await sandbox.done("barrel", "sync", "pub", "--delete", "--yes")
+        #expect(try tree(sandbox) == folder.state.withLock(\.files))
+    }
+
+    @Test("a choice that nothing meets any more is in step, and what it had is gone") func nothingChosen() async throws
+    {
+        let folder = try Folder(["a.txt": "1", "b": "2"])
+        let sandbox = try Sandbox()
+        try await sandbox.done("get", "-r", folder.url, "--include", "*.txt")
+        folder.change { $0.files["a.txt"] = nil }
+        let synced = try await sandbox.done("barrel", "sync", "pub", "--delete", "--yes", "--max-delete", "100%")
+        #expect(synced.output == "deleted a.txt\n")
+    }
+
+    @Test("a time in a listing that the file may keep when it changes again is no version") func tooNew() throws {
+        let now = Date(timeIntervalSince1970: 1_795_725_851)  // 2026-11-26 20:44:11 UTC
+        for (text, isTooNew) in [
+            ("26-Nov-2026 20:44  12", true), ("26-Nov-2026 20:45 12", true), ("26-Nov-2026 20:41 12", false),
+            ("2026-11-26 20:44 12", true), ("2026-11-26 22:14 12", true), ("2026-11-26 22:20 12", false),
+            ("Thu, 26 Nov 2026 20:44:10 GMT 12", true), ("Thu, 26 Nov 2026 20:44:05 GMT 12", false),
+            ("2026-11-26T20:44:11.5Z 12", true), ("2026-Nov-26 20:44:11", true), ("25-Nov-2026 20:44", false),
+            ("26-Nov-2025 20:44", false), ("20:44 12", false), ("12", false), ("", false), ("99-Foo-2026 20:44", false),
+        ] {
+            #expect((ListedTime(text)?.isTooNew(at: now) ?? false) == isTooNew, "\(text)")
+        }
+        #expect(ListedTime("26-Nov-2026 20:44:11")?.seconds == 1_795_725_851)
+        #expect(ListedTime("29-Feb-2028 00:00:00")?.seconds == 1_835_395_200)
     }
 
     @Test("a gone file that another barrel has too stays, and leaves this one") func shared() async throws {

@@ -53,7 +53,11 @@ extension TaskRecord {
 
     /// Deletes the part file, and a copy of it. It does not create a missing folder.
     func removePart(of workPath: WorkPath, _ owner: FileOwner) {
-        guard let name = partName else { return }
+        // That of an attempt that was killed before it was recorded has the usual name.
+        let name =
+            partName
+            ?? FileNameRules.partName(
+                for: task.fileName ?? FileNameRules.name(url: task.url, head: response), id: id)
         for folder in partFolders(home: workPath.destination(of: self)) where FileNames.exists(folder.path(of: name)) {
             try? Folder(path: folder).removePart(name, partKey(owner))
         }

@@ -205,7 +205,7 @@ enum RefreshRules {
     /// | answer | result |
     /// | --- | --- |
     /// | 304 | unchanged |
-    /// | 404, 410 | gone |
+    /// | 404, 410; a redirect to the address with a slash | gone |
     /// | 200, 203, 206 with equivalent validators, or proven to be the file | unchanged |
     /// | 200, 203, 206 refuted | changed |
     /// | 200, 203, 206 otherwise | unchanged for a bound file, else changed |
@@ -228,6 +228,8 @@ enum RefreshRules {
                     .httpStatus, "The server answered \(head.status).", url: URLMasking.mask(head.url),
                     status: head.status))
         }
+        // A server sends requests for a folder to its name with a slash: the file is one now.
+        if head.redirects > 0, URLParts(head.url).path == URLParts(url).path + "/" { return .gone }
         let now = FileVersion(head, source: url)
         if known.isEquivalent(to: now) { return .unchanged }
         return switch known.joins(now) {

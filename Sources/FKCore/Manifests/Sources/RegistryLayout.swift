@@ -26,6 +26,14 @@ package struct RegistryManifestEntry: Sendable, Hashable {
 
     private static let tagKey = "org.opencontainers.image.ref.name"
 
+    /// The digests that an index or a manifest names: manifests, layers and the configuration. None for other bytes.
+    package static func references(in bytes: [UInt8]) -> [String] {
+        var reader = JSONReader(bytes)
+        guard bytes.first == UInt8(ascii: "{"), let object = try? reader.value().object else { return [] }
+        let lists = ["manifests", "layers"].flatMap { object[$0]?.array ?? [] }
+        return (lists + [object["config"]].compactMap(\.self)).compactMap { $0.object?["digest"]?.string }
+    }
+
     /// The content of `index.json` with this manifest: the manifests of an old one stay as they are, unless they have the same tag, or the
     /// same digest and no tag.
     ///

@@ -20,8 +20,6 @@ package struct SourceWords: Codable, Sendable, Hashable {
     package var layout: String?
     /// The origin of the server, for a name that does not say it: the environment has it. nil for a place that is a URL.
     package var server: String?
-    /// True once `fk barrel sync` has given a member another address. nil means false.
-    package var hasMoved: Bool?
 
     /// Creates words that say nothing.
     package init() {}

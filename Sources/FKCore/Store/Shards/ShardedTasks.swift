@@ -1,4 +1,5 @@
 import FKMiddleware
+import Foundation
 
 /// Where the tasks of a divided work path are: some only here, some in the work path of a shard, some in both. A task that
 /// is in both counts once, as its shard has it.
@@ -24,12 +25,18 @@ struct ShardedTasks: Sendable {
     /// The work path that has the task's record: that of its shard if it knows the task.
     func home(of id: TaskID) -> WorkPath { ownShard(of: id) ?? root }
 
+    /// The shard that has the task; of several divisions the one in which it has changed last.
     private func ownShard(of id: TaskID) -> WorkPath? {
-        for count in counts {
-            let path = root.shard(Shard(of: id, count: count))
-            if path.hasTask(id) { return path }
-        }
-        return nil
+        let paths = counts.map { root.shard(Shard(of: id, count: $0)) }.filter { $0.hasTask(id) }
+        guard paths.count > 1 else { return paths.first }
+        return paths.max { Self.changed($0.infoPath(id)) < Self.changed($1.infoPath(id)) }
+    }
+
+    /// When a file has changed, in nanoseconds since 1970.
+    private static func changed(_ path: String) -> Int64 {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return 0 }
+        return FileIdentity(status).time
     }
 
     /// The ids of all tasks, each once, in no particular order.
