@@ -41,6 +41,9 @@ struct ArgumentParser: Sendable {
 
     private func finish(_ spec: CommandSpec, _ scanner: inout Scanner) throws -> Result {
         scanner.options = globalOptions + spec.options
+        if ["run", "barrel"].contains(spec.path.first) {
+            scanner.optionsOfGet = commands.first { $0.path == ["get"] }?.options ?? []
+        }
         scanner.isInCommand = true
         while let word = try scanner.nextOperand() { scanner.parsed.operands.append(word) }
         let parsed = scanner.parsed
@@ -118,6 +121,8 @@ private struct Scanner {
     var words: ArraySlice<String>
     var parsed: ParsedArguments
     var options: [OptionSpec]
+    /// The options of `fk get`, for a command that people take for it.
+    var optionsOfGet: [OptionSpec] = []
     /// True once the command is known. Its unknown options are collected, so that all of them are answered at once.
     var isInCommand = false
     /// The unknown options of the command, in order.
@@ -219,10 +224,13 @@ private struct Scanner {
     ///
     /// - Parameter value: the value in the same word; nil without one.
     private mutating func recordUnknown(_ written: String, value: String?) throws {
+        let isOfGet = optionsOfGet.contains { "--\($0.long)" == written || $0.short.map { "-\($0)" } == written }
         let found = find(written)
         let hint =
-            found.map { foreign?.answer($0, value: value ?? words.first, in: parsed.command) ?? "" }
-            ?? nearest(to: written)
+            isOfGet
+            ? "it is an option of fk get"
+            : found.map { foreign?.answer($0, value: value ?? words.first, in: parsed.command) ?? "" }
+                ?? nearest(to: written)
         let option = WrongOption(written: written, hint: hint)
         guard isInCommand else { throw WrongOption.error([option], in: parsed)! }
         wrong.append(option)

@@ -94,7 +94,10 @@ extension WatchModel {
             select(index: index + 1)
         case .character("J"), .character("K"):
             guard let changes = moveInQueue(down: key == .character("J")) else {
-                say("\(info.shownName): only a waiting task moves, among the waiting ones")
+                say(
+                    sorting == .state
+                        ? "\(info.shownName): only a waiting task moves, among the waiting ones"
+                        : "The queue is moved in the order by state: press s")
                 return []
             }
             return [.request(EngineMessage(.change(changes)))]

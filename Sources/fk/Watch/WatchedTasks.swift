@@ -55,8 +55,9 @@ struct WatchedTasks: Sendable {
                 if info.state == .unknown {
                     remove(info.id, &change)
                 } else {
-                    insert(info, number: tasks[info.id]?.number, &change)
-                    count(info)
+                    let old = tasks[info.id]
+                    insert(info, number: old?.number, &change)
+                    count(info, since: old?.info)
                 }
             }
         case .progress(let running): progress(running, time: time, &change)
@@ -84,7 +85,7 @@ struct WatchedTasks: Sendable {
         guard owner != .some(nil) else { return }
         for info in running where tasks[info.id] != nil {
             insert(info, number: tasks[info.id]?.number, &change)
-            count(info)
+            count(info, since: nil)
         }
         meters.look(running, fetched: fetched, time: time)
         guard let last = lastSecond else {
@@ -98,8 +99,12 @@ struct WatchedTasks: Sendable {
     }
 
     /// Counts the bytes of a running task since it was last seen, and the last ones of a task that stopped.
-    private mutating func count(_ info: DownloadInfo) {
-        let last = counted.removeValue(forKey: info.id)
+    ///
+    /// - Parameter old: what was known of it; a small file may begin and end unseen. nil if nothing was.
+    private mutating func count(_ info: DownloadInfo, since old: DownloadInfo?) {
+        let last =
+            counted.removeValue(forKey: info.id)
+            ?? old.flatMap { $0.state.isSettled || $0.state == .suspend ? nil : $0.count.received }
         if info.state == .action { counted[info.id] = info.count.received }
         if let last { fetched += max(0, info.count.received - last) }
     }

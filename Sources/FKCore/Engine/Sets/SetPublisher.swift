@@ -87,6 +87,12 @@ package struct SetPublisher {
                 .destination,
                 "The folder \(folder) cannot be a set: it has the work path, or is in it. Choose another folder.")
         }
+        var status = stat()
+        guard lstat(folder, &status) != 0 || status.st_mode & S_IFMT != S_IFLNK else {
+            throw DownloadError(
+                .fileExists,
+                "\(folder) is a symbolic link, so the barrel \(barrel) was not published: name the folder itself.")
+        }
         let members = try SetMembers(barrel, in: workPath, known: known)
         try members.check()
         try FileIO.makeFolder(workPath.setsFolder)
