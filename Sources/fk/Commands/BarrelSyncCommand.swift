@@ -25,8 +25,9 @@ struct BarrelSyncCommand: Command {
                 + "unchanged cost no request. Where it says nothing about versions, each file is asked for with a conditional request.",
             "What is gone from the source stays, unless --delete is given. It deletes only files that fk wrote and nobody has changed; "
                 + "others stay and are named. It deletes nothing if any part of the source could not be listed, or if more than "
-                + "--max-delete would go, or if a new or changed file could not be fetched. A file that another barrel has too stays, and leaves this one. Folders stay, unless a new file has the "
-                + "name of one that is empty then. Without a terminal, --delete needs --yes.",
+                + "--max-delete would go, or if a new or changed file could not be fetched. A file that another barrel has too, that was "
+                + "changed or that fk did not write stays, and leaves the barrel. Folders stay, unless a new file has the name of one that is "
+                + "empty then. Without a terminal, --delete needs --yes.",
             "Exit status 0: the barrel is in step. 1: a file could not be fetched, a part could not be listed, or nothing was deleted "
                 + "because of --max-delete.",
         ],
@@ -268,6 +269,7 @@ struct BarrelSyncCommand: Command {
                 comparison.print(file)
                 let reason = claim == .foreign ? "fk did not write it" : "it was changed after fk wrote it"
                 context.warn("\(file.name) is gone from the source and stays here: \(reason).")
+                left.append(file)
             }
         }
         if !left.isEmpty {

@@ -42,4 +42,30 @@ struct TakeoverTests {
         #expect(try sandbox.bytes("a") == body)
         #expect(server.requests.last?["Range"] == "bytes=500000-")
     }
+
+    @Test("what a killed process has left running waits, until the new owner is asked for it") func left() async throws
+    {
+        let sandbox = try Sandbox()
+        let server = try FaultServer()
+        let gate = Gate()
+        server.serve("/a", Bytes.pattern(count: 2_000_000), stallingAt: 500_000, gate)
+        server.serve("/b", Bytes.pattern(count: 2_000_000), stallingAt: 500_000, gate)
+        let first = try sandbox.start("get", server.url("/a"))
+        let record = try #require(try await sandbox.record(server.url("/a")) { $0.received == 500_000 })
+        first.kill()
+        _ = await first.end()
+        // It was killed a while ago.
+        let info = WorkPath(sandbox.workPath).infoPath(record.id)
+        try FileManager.default.setAttributes([.modificationDate: Date(timeIntervalSinceNow: -60)], ofItemAtPath: info)
+        let second = try sandbox.start("get", server.url("/b"))
+        _ = try await sandbox.record(server.url("/b")) { $0.received == 500_000 }
+        let states = try sandbox.reader.records().map { "\($0.task.url.suffix(1)) \($0.state.rawValue)" }.sorted()
+        #expect(states == ["a idle", "b action"])
+        let run = try sandbox.start("run")
+        #expect(try await sandbox.record(server.url("/a")) { $0.state == .action } != nil)
+        gate.open()
+        #expect(await second.end().status == 0)
+        #expect(await run.end().status == 0)
+        #expect(try sandbox.bytes("a") == Bytes.pattern(count: 2_000_000))
+    }
 }

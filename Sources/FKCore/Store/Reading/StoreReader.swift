@@ -331,7 +331,18 @@ package struct StoreReader: Sendable {
         var notices =
             shards?.waitNotices() ?? (EngineLock.isHeld(workPath) ? [workPath: WaitNotice.read(from: workPath)] : [:])
         for path in silent { notices[path]?.rates = nil }
+        for path in notices.keys { notices[path]?.since = EngineLock.holder(path)?.started }
         return notices
+    }
+
+    /// True for a record that an earlier engine has left as running: the present one, which began later, has not written it.
+    private func isLeft(_ id: TaskID, since: Date?) -> Bool {
+        guard let since else { return false }
+        let path = (shards?.home(of: id) ?? workPath).infoPath(id)
+        var status = stat()
+        // Clocks of a file server may differ.
+        return stat(path, &status) == 0
+            && Double(FileIdentity(status).time) / 1e9 < since.timeIntervalSince1970 - 5
     }
 
     private func present(_ contents: InfoContents, _ waits: WaitNotice?) -> TaskRecord {
@@ -341,7 +352,7 @@ package struct StoreReader: Sendable {
             record.state = .action
             record.dropPath()
         }
-        if let waits {
+        if let waits, record.state != .action || !isLeft(record.id, since: waits.since) {
             record.setWaiting(waits.waiting(of: record, now: Date()))
             // The record has the speed of its last write, which may be long ago.
             if record.state == .action { record.bytesPerSecond = waits.rate(of: record.id) }

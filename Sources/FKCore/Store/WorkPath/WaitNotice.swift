@@ -34,6 +34,9 @@ package struct WaitNotice: Codable, Sendable, Hashable {
     /// The bytes per second of running tasks, by id. A task to which no byte arrives is not listed; nil if none is.
     package var rates: [String: Int64]?
 
+    /// When the engine began, for readers. The engine itself does not write it.
+    package var since: Date?
+
     /// Creates an empty notice.
     package init() {}
 
