@@ -60,16 +60,16 @@ struct GetCommand: Command {
         var (tasks, refused, signer) = try await options.input.resolve(context, over: transport)
         guard let barrel = options.barrel else {
             for source in options.sources {
-                guard
-                    let listed = try await others(
-                        refused: &refused,
-                        {
-                            try await source.listed(options.input.settings, context, over: transport)
-                        })
-                else { continue }
-                listed.spool.prepend(try tasks.all())
-                tasks = listed.spool
-                refused += listed.refused
+                do {
+                    let listed = try await source.listed(options.input.settings, context, over: transport)
+                    listed.spool.prepend(try tasks.all())
+                    tasks = listed.spool
+                    refused += listed.refused
+                } catch let error as DownloadError where options.sources.count > 1 && error.code != .cancelled {
+                    // One that fails leaves the others alone.
+                    context.errors.writeLine("fk: \(Escaping.visible(error.fullText))")
+                    refused += 1
+                }
             }
             if tasks.isEmpty, refused > 0 {
                 throw CommandFailure("Nothing can be fetched.", status: ExitStatus.taskFailed)
@@ -123,19 +123,6 @@ struct GetCommand: Command {
         memory?.store()
         for (id, url) in moved { _ = try await client.perform(.relink(id, to: url)) }
         return (tasks, refused)
-    }
-
-    /// Asks for one of several sources. One that fails is named, and leaves the others alone.
-    private func others(
-        refused: inout Int, _ list: () async throws -> ListedTasks
-    ) async throws -> ListedTasks? {
-        do { return try await list() } catch let error as DownloadError
-            where options.sources.count > 1 && error.code != .cancelled
-        {
-            context.errors.writeLine("fk: \(Escaping.visible(error.fullText))")
-            refused += 1
-            return nil
-        }
     }
 
     /// Prints what the source has beside what is known of it, and changes nothing.
