@@ -19,7 +19,7 @@ public final class Downloader: Sendable {
     public let control: Control
     /// Questions and callbacks about tasks and barrels.
     public let messager: Messager
-    /// The three middleware chains. Middlewares can be registered and removed at any time.
+    /// The middleware chains. Middlewares can be registered and removed at any time.
     public let middlewares: MiddlewareChains
 
     /// The files that nobody keeps.
@@ -215,9 +215,10 @@ public final class Downloader: Sendable {
 
     /// All tasks of the work path as they change, for a list of them.
     ///
-    /// - Parameter interval: the time between two reports of progress, at least 0.05 s; nil, the default, for `Configure.progressInterval`.
+    /// - Parameter interval: the time between two reports of progress, from 0.05 s to a day; nil, the default, for
+    ///   `Configure.progressInterval`.
     public func feed(every interval: Duration? = nil) -> TaskFeed {
-        TaskFeed(of: engine, every: interval.map { max($0, .milliseconds(50)) })
+        TaskFeed(of: engine, every: interval.map { min(max($0, .milliseconds(50)), .seconds(86_400)) })
     }
 
     /// Numbers about all tasks of the work path, whichever process runs them. It reads every record from disk.

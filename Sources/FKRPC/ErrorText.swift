@@ -26,6 +26,7 @@ extension Remedy {
         case .waitLonger: ": a longer timeout waits longer"
         case .nameBase: ": run 'fk config set base.NAME FOLDER', and start fk rpc again"
         case .readListAgain: ": read the list again (fk barrel sync)"
+        case .dropDigest: ", or take the first digest away with 'fk get --checksum none'"
         }
     }
 }

@@ -25,7 +25,7 @@ public struct TaskFeed: AsyncSequence, Sendable {
         case all([DownloadInfo])
         /// Tasks with a new state, in the order of the changes. `.unknown` is a task that was forgotten; it has no URL if nobody saw that.
         case changed([DownloadInfo])
-        /// The running tasks with their bytes and speeds, at every interval; none while nothing runs.
+        /// The running tasks with their bytes and speeds, at every interval; empty while nothing runs. `.all` or `.changed` has named each.
         case progress([DownloadInfo])
     }
 
@@ -111,7 +111,10 @@ public struct TaskFeed: AsyncSequence, Sendable {
             let news = gone + new(pending + changes.drain())
             (pending, gone) = ([], [])
             if !news.isEmpty { return .changed(news) }
-            return listener.isDue() ? .progress(await engine.snapshot { $0.runningInfos() }) : nil
+            guard listener.isDue() else { return nil }
+            // A task that has begun or ended meanwhile is in the next changes.
+            let running = await engine.snapshot { $0.runningInfos() }
+            return .progress(running.filter { heard[$0.id]?.state == .action })
         }
 
         /// The changes that say more than what was reported before.
@@ -152,6 +155,8 @@ private final class FeedListener: Sendable {
     private let source: FeedSource
     private let interval: Duration?
     private let ticks = Locked<Task<Void, Never>?>(nil)
+    /// Removes the listener to the end of the engine.
+    private let stop = Locked<(@Sendable () -> Void)?>(nil)
     /// True if progress is to be reported.
     private let due = Locked(true)
 
@@ -160,7 +165,10 @@ private final class FeedListener: Sendable {
         self.interval = interval
     }
 
-    deinit { ticks.withLock(\.self)?.cancel() }
+    deinit {
+        ticks.withLock(\.self)?.cancel()
+        stop.withLock(\.self)?()
+    }
 
     /// True once for each tick.
     func isDue() -> Bool {
@@ -172,7 +180,13 @@ private final class FeedListener: Sendable {
 
     /// Listens until it is released, and ends `arrivals` once the engine has closed.
     func begin() async {
-        if let engine = source.engine { await changes.follow(engine) }
+        if let engine = source.engine {
+            await changes.follow(engine)
+            let number = await engine.observeOwner(end: { [weak changes] in changes?.finish() }) { _ in }
+            stop.withLock { stop in
+                stop = { [weak engine] in if let engine { Task { await engine.stopObserving(number) } } }
+            }
+        }
         let task = Task { [weak changes, source, interval, due] in
             while !Task.isCancelled, let pause = await source.interval(interval) {
                 try? await Task.sleep(for: pause)

@@ -11,7 +11,7 @@ extension Messager {
     ///   - queue: same as for `addInfo`.
     ///   - stateChanged: the state at registration, and each later state.
     ///   - progress: bytes received, bytes expected (nil while unknown) and their fraction in 0...1 (nil while unknown), at the polled
-    ///     interval while the task runs and once at its end.
+    ///     interval while the task runs and once when it stops or ends.
     ///   - completion: called once each time the task ends: with the finished file, with the error, or with an error of code
     ///     `.cancelled` after a cancel or trash. An attempt that is followed by another one is not an end. For a task that ended
     ///     before the registration it is called at once.
@@ -32,7 +32,7 @@ extension Messager {
             }
             let isNews = info.state != previous
             if isNews { stateChanged?(info.state) }
-            if !isNews || info.state.isSettled {
+            if isNews ? info.state.isSettled : info.state == .action {
                 progress?(info.count.received, info.count.expected, info.count.fraction)
             }
             if isNews, let end = info.end { completion?(end) }

@@ -27,7 +27,10 @@ extension Engine: EngineAccess {
     package func observeOwner(
         end: (@Sendable () -> Void)?, _ callback: @escaping @Sendable (EngineOwner) -> Void
     ) -> UInt64 {
-        let owner = owner
+        guard !isClosed else {
+            end?()
+            return 0
+        }
         callback(owner)
         let number = reporter.observers.number()
         reporter.observers.addOwner(number, end: end, callback)

@@ -15,8 +15,9 @@ extension DownloadTask {
 
     /// - Parameter end: the offset after the last byte; nil for the end of the file.
     package func bytes(from offset: Int64, to end: Int64?) -> DownloadedBytes {
-        DownloadedBytes(from: Swift.max(0, offset), to: end) { [self] () async throws(DownloadError) in
-            try await source(at: Swift.max(0, offset))
+        let offset = min(Swift.max(0, offset), ByteRing.maxOffset)
+        return DownloadedBytes(from: offset, to: end) { [self] () async throws(DownloadError) in
+            try await source(at: offset)
         }
     }
 
@@ -31,6 +32,7 @@ extension DownloadTask {
         guard offset >= 0, count >= 0 else {
             throw DownloadError(.invalidArgument, "An offset and a number of bytes are at least 0.")
         }
+        let offset = min(offset, ByteRing.maxOffset)
         return try await PartReader(source(at: offset), from: offset).read(exactly: count)
     }
 

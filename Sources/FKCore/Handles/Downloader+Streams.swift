@@ -21,7 +21,7 @@ extension Downloader {
     ///     announces. A wrong one throws `.checksumMismatch` after the last byte.
     ///   - range: the bytes to stream; nil, the default, for all of them. An end behind that of the file is the end of the file. A part of
     ///     the file is not compared with a digest of the whole.
-    ///   - window: bytes on the disk, at least 1 MiB; the default is 64 MiB.
+    ///   - window: bytes on the disk, 1 MiB to 1 TiB, the nearest of them outside; the default is 64 MiB.
     /// - Returns: the bytes, for one iteration. Its end, or the end of the iteration, ends the stream.
     /// - Throws: `.invalidURL` or `.unsupportedScheme`; `.invalidArgument` for a signature, and for a range that is empty or begins below 0;
     ///   `.cancelled` for a closed downloader; `.workPathUnusable`, `.noSpace` or `.disk` if the work path cannot be used. The errors of the
@@ -33,8 +33,8 @@ extension Downloader {
         if let range, range.lowerBound < 0 || range.isEmpty {
             throw DownloadError(.invalidArgument, "A range begins at 0 at the earliest, and has bytes.")
         }
-        let end = range.flatMap { $0.upperBound == .max ? nil : $0.upperBound }
-        let start = range?.lowerBound ?? 0
+        let end = range.flatMap { $0.upperBound >= ByteRing.maxOffset ? nil : $0.upperBound }
+        let start = min(range?.lowerBound ?? 0, ByteRing.maxOffset)
         let source = try await streams.open(
             builder.description, window: window, start: start, end: end, configure, runsPrograms: owned == nil)
         let unread = Locked<(any ByteSource)?>(source)

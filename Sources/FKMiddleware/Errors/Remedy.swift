@@ -32,6 +32,8 @@ public enum Remedy: String, Codable, Sendable, Hashable, CaseIterable {
     case nameBase = "name-base"
     /// Read the list again that has named the file: the server has another version now.
     case readListAgain = "read-list-again"
+    /// Take the digest of the task away, if it is wrong.
+    case dropDigest = "drop-digest"
 
     /// The end of a sentence with the library's settings.
     var setting: String {
@@ -51,6 +53,7 @@ public enum Remedy: String, Codable, Sendable, Hashable, CaseIterable {
         case .waitLonger: ": a longer `timeout` waits longer"
         case .nameBase: ": name it in `Configure.bases`"
         case .readListAgain: ": read the list again"
+        case .dropDigest: ", or take the first digest away with `Control.change`"
         }
     }
 }

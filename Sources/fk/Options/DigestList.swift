@@ -49,18 +49,19 @@ struct DigestList: Sendable {
             }
             return
         }
+        let shown = Escaping.visible(NearbyFile.isURL(place) ? URLMasking.mask(place) : place)
         let digests: Digests
         do {
             // The list may be on the server of any of the files.
             let subject = tasks.first { URLOrigin($0.url) == URLOrigin(place) } ?? tasks.first
             digests = try await self.digests(of: place, subject?.url, options, signature, over: transport)
         } catch let error as ManifestError {
-            throw arguments.error("--checksum: \(ListInput.Fault(Escaping.visible(place), error).description)")
+            throw arguments.error("--checksum: \(ListInput.Fault(shown, error).description)")
         }
         for index in tasks.indices {
             let name = tasks[index].fileName ?? FileNameRules.name(url: tasks[index].url, head: nil)
             do throws(EntryFault) { _ = try digests.give(&tasks[index], as: name) } catch {
-                throw arguments.error("--checksum: \(Escaping.visible(place)) \(Escaping.visible(error.reason)).")
+                throw arguments.error("--checksum: \(shown) \(Escaping.visible(error.reason)).")
             }
         }
     }

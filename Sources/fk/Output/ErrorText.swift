@@ -21,6 +21,7 @@ extension Remedy {
         case .waitLonger: ": --timeout S waits longer"
         case .nameBase: ": run 'fk config set base.NAME FOLDER'"
         case .readListAgain: ": read the list again (fk barrel sync)"
+        case .dropDigest: ", or take the first digest away with 'fk get --checksum none'"
         }
     }
 }

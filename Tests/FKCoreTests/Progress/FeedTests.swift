@@ -22,7 +22,9 @@ struct FeedTests {
                     states[info.id, default: []].append(info.state)
                 }
             case .changed(let infos): for info in infos { states[info.id, default: []].append(info.state) }
-            case .progress(let infos): received += infos.map(\.count.received)
+            case .progress(let infos):
+                for info in infos { #expect(states[info.id]?.last == .action, "a change has named each") }
+                received += infos.map(\.count.received)
             }
         }
     }
@@ -58,6 +60,20 @@ struct FeedTests {
         let end = await heard.wait { $0.isOver }
         #expect(end.all == [[first]])
         #expect(end.states[second] == [.idle, .action, .complete])
+    }
+
+    @Test("it ends when the downloader closes, however long its interval is; listening to owners ends at once then")
+    func longInterval() async throws {
+        let bench = try await Bench { request, _ in .file(Self.content, to: request) }
+        let begun = Observed(0)
+        let readers = [Duration.seconds(3_600), .seconds(Int64.max)].map { interval in
+            Task { [feed = bench.downloader.feed(every: interval)] in for await _ in feed { begun.update { $0 += 1 } } }
+        }
+        // All tasks, and the first progress.
+        _ = await begun.wait { $0 >= 4 }
+        await bench.downloader.close()
+        for reader in readers { await reader.value }
+        for await owner in bench.downloader.owners { Issue.record("\(owner)") }
     }
 
     @Test("a client hears the same, and what was missed is reported as all tasks again")

@@ -72,6 +72,9 @@ struct MessagerCallbackTests {
         #expect(seen.ends.value.count == 1)
         _ = await bench.finished(try await bench.add("bad"))
         let failures = await failed.ends.wait { !$0.isEmpty }
+        await bench.advance(1)
+        await bench.engine.callbacks.drained()
+        #expect(seen.counts.value.count == 2, "no progress comes behind the completion")
         #expect(failures.map { $0.error?.status } == [404])
         #expect(failed.states.value == [.idle, .action, .error])
         #expect(seen.ends.value.count == 1)

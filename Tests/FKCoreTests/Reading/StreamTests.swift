@@ -76,6 +76,21 @@ struct StreamTests {
         #expect(leftovers.isEmpty)
     }
 
+    @Test("offsets at the largest number are behind the file, and a window of any size is allowed")
+    func largest() async throws {
+        serve("/a")
+        let url = server.url("/a")
+        let behind = try await downloader.stream(url, range: (Int64.max - 5)..<Int64.max)
+        #expect(await ReadBytes(behind).error?.code == .badRange)
+        #expect(await ReadBytes(try await downloader.stream(url, window: .max)).bytes == content)
+        #expect(await ReadBytes(try await downloader.stream(url, window: -1)).bytes == content)
+        var builder = try Builder(url)
+        builder.folder = folder.file("files")
+        let task = try await downloader.add(builder)
+        #expect(try await task.read(at: .max, count: 10).isEmpty)
+        #expect(await ReadBytes(task.bytes(from: .max)).error?.code == .badRange)
+    }
+
     @Test("lost connections are resumed, and no byte comes twice")
     func lost() async throws {
         serve("/a") { $1.index < 9 ? $0.cut(at: 300_001) : $0 }

@@ -4,6 +4,8 @@ import FKMiddleware
 struct Attempt {
     /// The begin, in nanoseconds of the monotonic clock.
     let began: Int64
+    /// Its number among the attempts of the task, counted from 1.
+    var number = 0
     /// The begin, for the application's middlewares.
     let instant = ContinuousClock.now
     /// The bytes that earlier attempts have received.

@@ -16,6 +16,10 @@ package final class ByteRing: Sendable {
     static let behind: Int64 = 64 << 10
     /// The minimum of a window in bytes: 1 MiB.
     package static let minWindow: Int64 = 1 << 20
+    /// The maximum of a window in bytes: 1 TiB.
+    static let maxWindow: Int64 = 1 << 40
+    /// The largest offset that is read. No file is as long, and a window behind it is still a number.
+    package static let maxOffset: Int64 = 1 << 62
 
     /// The bytes ahead of the reader.
     package let window: Int64
@@ -29,10 +33,10 @@ package final class ByteRing: Sendable {
     /// Creates a window.
     ///
     /// - Parameters:
-    ///   - window: bytes; a smaller one than `minWindow` becomes `minWindow`.
+    ///   - window: bytes; the nearest of `minWindow` and `maxWindow` outside of them.
     ///   - start: the first byte that is read.
     package init(window: Int64, start: Int64 = 0) {
-        self.window = max(Self.minWindow, window)
+        self.window = min(max(Self.minWindow, window), Self.maxWindow)
         size = self.window + Self.behind
         position = Atomic(start)
         told = Atomic(start)

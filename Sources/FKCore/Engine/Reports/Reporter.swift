@@ -298,7 +298,7 @@ final class Reporter {
 
     private func attempt(_ entry: TaskEntry, _ run: any ActiveRun, _ phase: AttemptInfo.Phase) -> AttemptInfo {
         AttemptInfo(
-            id: entry.id, url: run.attempt.shownURL, number: entry.record.attempts, phase: phase, kept: entry.received,
+            id: entry.id, url: run.attempt.shownURL, number: run.attempt.number, phase: phase, kept: entry.received,
             dropReason: run.attempt.receivedBefore > 0 ? run.attempt.dropReason : nil)
     }
 }

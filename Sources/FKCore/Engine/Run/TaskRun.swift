@@ -70,6 +70,7 @@ final class TaskRun: ActiveRun {
     func start() {
         entry.run = self
         entry.record.begin(at: clock.date)
+        attempt.number = entry.record.attempts
         if mirrorPolicy == .alternatives { forgetOtherFile() }
         reporter.tellAttempt(entry, self, .began)
         reporter.change(entry, to: .action)

@@ -122,8 +122,7 @@ package struct FileFacts: Sendable, Hashable {
         DownloadError(
             .checksumMismatch,
             "The task's file has to have \(known), and now it is asked for with \(asked). Nothing was changed. If the file is "
-                + "another one now, trash the task and add it again; 'fk get --checksum none', or Control.change in a program, "
-                + "takes the first digest away.")
+                + "another one now, trash the task and add it again.", remedy: .dropDigest)
     }
 }
 
