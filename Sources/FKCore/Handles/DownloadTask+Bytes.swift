@@ -21,6 +21,17 @@ extension DownloadTask {
         }
     }
 
+    /// Reads the bytes of a task in another work path, such as that of a shard, as its process records them.
+    ///
+    /// - Parameter end: same as for `bytes(from:to:)`.
+    package static func bytes(
+        of id: TaskID, in workPath: WorkPath, from offset: Int64, to end: Int64?
+    ) -> DownloadedBytes {
+        DownloadedBytes(from: min(offset, ByteRing.maxOffset), to: end) { () async throws(DownloadError) in
+            StoreSource(workPath, id)
+        }
+    }
+
     /// Reads bytes from the middle of the file, and waits until they are there. They are fetched first, as for `bytes(from:)`.
     ///
     /// - Parameters:

@@ -34,6 +34,11 @@ struct BarrelEditCommand: Command {
                 throw CommandFailure("Nothing was deleted.", status: ExitStatus.taskFailed)
             }
         }
+        if let plan = try ShardPlan.read(name, in: global.place) {
+            context.warn(
+                "The barrel \(name) is divided into \(plan.count) shards, which alone know what was fetched: fk run would fetch the files "
+                    + "of its tasks again. fk forget forgets the tasks.")
+        }
         return try await perform(.deleteBarrel(name: name))
     }
 

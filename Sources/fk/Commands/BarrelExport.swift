@@ -78,7 +78,18 @@ struct BarrelExport {
         }
         var list = RecordManifest(reader, wantedIDs, as: output, facts, below: options.directory, needsSHA256: true)
         while let part = list.next() { context.output.write(String(decoding: part, as: UTF8.self)) }
-        return leftOut(list.leftOut.map(\.reason), of: list.leftOut.count)
+        if output != .sha256sums {
+            for name in list.unproven.prefix(ListInput.maxShown) {
+                context.errors.writeLine(
+                    "fk: \(Escaping.visible("'\(name)' is listed without a digest: its file is gone, or somebody has changed it"))"
+                )
+            }
+            if list.unproven.count > ListInput.maxShown {
+                context.errors.writeLine("fk: and \(list.unproven.count - ListInput.maxShown) more")
+            }
+        }
+        let status = leftOut(list.leftOut.map(\.reason), of: list.leftOut.count)
+        return list.unproven.isEmpty ? status : ExitStatus.taskFailed
     }
 
     private func writeAria2() -> Int32 {

@@ -95,6 +95,8 @@ struct CatCommand: Command {
         case resumed(TaskDescription?, TaskID, url: String)
         /// Complete, or fetched by another process.
         case there(TaskID, url: String)
+        /// Complete, or fetched by another process, in the work path of a shard.
+        case shard(TaskID, WorkPath)
     }
 
     /// Asks servers for lists and digests.
@@ -115,9 +117,16 @@ struct CatCommand: Command {
                     throw DownloadError(.notFound, "There is no task: the work path does not exist.")
                 }
                 let record = try reference.only(reader)
-                files.append(
-                    isThere(record)
-                        ? .there(record.id, url: record.task.url) : .resumed(nil, record.id, url: record.task.url))
+                let home = reader.home(of: record.id)
+                if isThere(record, home) {
+                    files.append(there(record, home))
+                } else if home.root == global.place.root {
+                    files.append(.resumed(nil, record.id, url: record.task.url))
+                } else {
+                    throw CommandFailure(
+                        "\(record.id.short) is a task of a shard, which has not fetched it. fk cat with --work-path "
+                            + "\(ShellWord.quoted(home.root)) fetches it.", status: ExitStatus.usage)
+                }
             case .url:
                 if let task = rest.popFirst() { files.append(try source(of: task, reader)) }
             }
@@ -129,20 +138,24 @@ struct CatCommand: Command {
         // Another folder or name is another file.
         let id = options.keep ? global.place.places.id(of: task) : nil
         let known = try? reader?.records(url: task.url).first {
-            (id == nil || $0.id == id) && isThere($0) && isSame($0, task)
+            (id == nil || $0.id == id) && isThere($0, reader?.home(of: $0.id) ?? global.place) && isSame($0, task)
         }
-        if let known { return .there(known.id, url: known.task.url) }
+        if let known { return there(known, reader?.home(of: known.id) ?? global.place) }
         guard let id else { return .stream(task) }
         return .resumed(task, id, url: task.url)
     }
 
     /// True for a task whose bytes are there, or arrive by another process.
-    private func isThere(_ record: TaskRecord) -> Bool {
+    private func isThere(_ record: TaskRecord, _ home: WorkPath) -> Bool {
         switch record.state {
-        case .complete: (try? record.readFile(home: global.place.destination(of: record))) != nil
-        case .action: EngineLock.isHeld(global.place)
+        case .complete: (try? record.readFile(home: home.destination(of: record))) != nil
+        case .action: EngineLock.isHeld(home)
         default: false
         }
+    }
+
+    private func there(_ record: TaskRecord, _ home: WorkPath) -> Source {
+        home.root == global.place.root ? .there(record.id, url: record.task.url) : .shard(record.id, home)
     }
 
     /// False if the command asks for another digest than the known file has.
@@ -156,6 +169,8 @@ struct CatCommand: Command {
         case .stream(let task):
             return try await downloader.stream(Builder(description: task), range: options.range, window: options.window)
         case .there(let id, let url): return part(of: DownloadTask(id, url, in: downloader))
+        case .shard(let id, let home):
+            return DownloadTask.bytes(of: id, in: home, from: options.range?.lowerBound ?? 0, to: end)
         case .resumed(let task, let id, let url):
             if let task {
                 let added = try await downloader.engine.perform(
@@ -173,8 +188,8 @@ struct CatCommand: Command {
     }
 
     private func part(of task: DownloadTask) -> DownloadedBytes {
-        let range = options.range
-        return task.bytes(
-            from: range?.lowerBound ?? 0, to: range.flatMap { $0.upperBound == .max ? nil : $0.upperBound })
+        task.bytes(from: options.range?.lowerBound ?? 0, to: end)
     }
+
+    private var end: Int64? { options.range.flatMap { $0.upperBound == .max ? nil : $0.upperBound } }
 }

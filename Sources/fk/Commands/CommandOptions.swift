@@ -220,7 +220,8 @@ struct BarrelAddOptions: Sendable {
             for option in ListInput.optionNames + ["signed-by"]
             where arguments.has(option) && (!isList || option == "signed-by") {
                 throw arguments.error(
-                    "--\(option) is about a list in a file: download \(Escaping.visible(URLMasking.mask(source.source.title))) first.")
+                    "--\(option) is about a list in a file: download \(Escaping.visible(URLMasking.mask(source.source.title))) first."
+                )
             }
         } else {
             for option in ["include", "exclude", "layout", "depth", "recursive", "platform", "anonymous"]

@@ -212,26 +212,3 @@ enum VerbTargets: Sendable {
         }
     }
 }
-
-/// Asks for confirmation before something is deleted.
-struct Confirmation {
-    private let context: CommandContext
-
-    init(_ context: CommandContext) { self.context = context }
-
-    /// True if standard input is a terminal.
-    static var isPossible: Bool { isatty(0) == 1 }
-
-    /// Asks and returns the answer.
-    ///
-    /// - Throws: `CommandFailure` if standard input is not a terminal.
-    func ask(_ question: String) throws -> Bool {
-        guard Self.isPossible else {
-            throw CommandFailure(
-                "\(question) Refusing to delete without confirmation; pass --yes.", status: ExitStatus.usage)
-        }
-        context.errors.write("\(Escaping.visible(question)) [y/N] ")
-        let answer = readLine()?.lowercased() ?? ""
-        return answer == "y" || answer == "yes"
-    }
-}

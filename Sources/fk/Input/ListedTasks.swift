@@ -351,7 +351,7 @@ struct ListedTasks {
     private func warn(_ manifest: Manifest) {
         if !manifest.ignoredOptions.isEmpty {
             let names = manifest.ignoredOptions.joined(separator: ", ")
-            context.warn("\(source): aria2's options without a meaning here are ignored: \(names).")
+            context.warn("\(source): options without a meaning here are ignored: \(names).")
         }
         guard !manifest.passedOver.isEmpty else { return }
         let kinds = manifest.passedOver.sorted { $0.key < $1.key }.map { kind, count in

@@ -54,7 +54,7 @@ import Testing
         #expect(options.headers == [.init("Referer", "http://r/")])
         #expect(options.secretHeaders == ["referer"])
         let warning = try String(contentsOfFile: errors, encoding: .utf8)
-        #expect(warning.hasSuffix("/list: aria2's options without a meaning here are ignored: seed-time.\n"))
+        #expect(warning.hasSuffix("/list: options without a meaning here are ignored: seed-time.\n"))
     }
 
     @Test(

@@ -55,6 +55,26 @@ import Testing
         #expect(text.components(separatedBy: "fk_tasks{state=\"complete\"}").count == 2, "one sample of each series")
     }
 
+    @Test(
+        "A file of a shard is read where it is; an export names one that was changed; a deleted barrel's tasks are warned of"
+    )
+    func files() async throws {
+        try sandbox.put(server.url("/0"), "one")
+        try await sandbox.done("barrel", "create", "set", "-i", "one", "-d", "got")
+        for shard in [1, 2] { _ = try await sandbox.fk("barrel", "run", "set", "--shard", "\(shard)/2") }
+        let requests = server.requests.count
+        try await sandbox.done("cat", "got/0")
+        try await sandbox.done("cat", server.url("/0"))
+        #expect(server.requests.count == requests)
+        try sandbox.put("changed", "got/0")
+        for format in ["lock", "metalink"] {
+            let export = try await sandbox.fk("barrel", "export", "set", "--format", format)
+            #expect(export.status == 1 && export.errors.contains("'0' is listed without a digest"), "\(export)")
+        }
+        let deleted = try await sandbox.done("barrel", "delete", "set", "-y")
+        #expect(deleted.errors.contains("fk run would fetch the files"), "\(deleted)")
+    }
+
     @Test("A verb over the work path names the work path of the shard, which it does not change") func verbs()
         async throws
     {

@@ -17,6 +17,8 @@ package struct RecordManifest {
     package var isAtEnd: Bool { hasEnded }
     private var hasEnded = false
 
+    /// The names of finished files without a digest: they are gone or were changed, so none could be computed.
+    package private(set) var unproven: [String] = []
     /// The number of records that are read at once.
     private static let portion = 1_024
 
@@ -63,7 +65,10 @@ package struct RecordManifest {
             entry.pieces = reader.pieceDigests(of: record).flatMap(Manifest.Pieces.init).map { [$0] } ?? []
             return entry
         }
-        for entry in entries { writer.add(entry) }
+        for (record, entry) in zip(records, entries) {
+            if needsSHA256, record.state == .complete, entry.digests.isEmpty { unproven.append(entry.name ?? "") }
+            writer.add(entry)
+        }
         if rest.isEmpty {
             writer.finish()
             hasEnded = true

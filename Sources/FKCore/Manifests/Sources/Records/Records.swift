@@ -119,7 +119,8 @@ package struct Records: Source {
             var search = search(client, latest: false)
             let found = try await find(place, by: &search)
             do { try await search.read(found, send) } catch let error as ManifestError {
-                throw DownloadError(.protocolViolation, "The list cannot be read. \(error)", url: URLMasking.mask(place.title))
+                throw DownloadError(
+                    .protocolViolation, "The list cannot be read. \(error)", url: URLMasking.mask(place.title))
             }
         }
     }
@@ -166,7 +167,8 @@ package struct Records: Source {
         }
         throw DownloadError(
             .notFound,
-            "\(URLMasking.mask(place.title)): no server lists its files. Asked: \(search.asked.joined(separator: ", "))." + search.advice
+            "\(URLMasking.mask(place.title)): no server lists its files. Asked: \(search.asked.joined(separator: ", "))."
+                + search.advice
         )
     }
 }
