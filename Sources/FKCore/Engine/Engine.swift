@@ -154,6 +154,8 @@ package actor Engine {
         deliveries.adopt { [weak self] in self?.soon { $0.deliveriesChanged() } }
     }
 
+    deinit { inbox.close() }
+
     /// Runs a closure on the engine's thread, soon. Safe from any thread.
     nonisolated func soon(_ body: @escaping @Sendable (isolated Engine) -> Void) {
         executor.run { self.assumeIsolated { body($0) } }

@@ -81,6 +81,9 @@ struct ForeignOptions: Sendable {
         case "-T", "-t", "-Q": return value.first?.isNumber == true ? .wget : nil
         case "-N" where word == "-N": return .wget
         case "-x": return value.contains("://") ? .curl : nil
+        // wget's base, or aria2's Metalink; curl's have no value.
+        case "-B" where value.contains("://"): return .wget
+        case "-M" where !isNoValue(value): return .aria2
         default: break
         }
         let programs = Set((table[letter] ?? []).map(\.program))

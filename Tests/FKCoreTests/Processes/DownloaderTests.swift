@@ -49,19 +49,21 @@ struct DownloaderTests {
                 try await downloader.download(server.url("/a"))
             }
         }
-        func open() -> [String] {
-            let numbers = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
-            return numbers.map { "/proc/self/fd/\($0)" }
-                .compactMap { try? FileManager.default.destinationOfSymbolicLink(atPath: $0) }
-                .filter { $0.hasPrefix(folder.path) }
-        }
         let isReleased = try await eventually {
-            open().isEmpty && transports.allSatisfy { $0.object == nil } ? true : nil
+            Self.open(in: folder).isEmpty && transports.allSatisfy { $0.object == nil } ? true : nil
         }
-        #expect(isReleased == true, "\(open())")
+        #expect(isReleased == true, "\(Self.open(in: folder))")
     }
 
-    @Test("nor does one with transfers under way keep its thread, the lock, or a run")
+    /// The files of a folder that this process has open.
+    private static func open(in folder: TemporaryFolder) -> [String] {
+        let numbers = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+        return numbers.map { "/proc/self/fd/\($0)" }
+            .compactMap { try? FileManager.default.destinationOfSymbolicLink(atPath: $0) }
+            .filter { $0.hasPrefix(folder.path) }
+    }
+
+    @Test("nor does one with transfers under way keep its thread, the lock, a run, or a file open")
     func droppedWhileRunning() async throws {
         let folder = try TemporaryFolder()
         let gate = TestGate()
@@ -81,6 +83,8 @@ struct DownloaderTests {
         }
         gate.open()
         while engine != nil || executor != nil || run.isThere { await Task.yield() }
+        let isReleased = try await eventually { Self.open(in: folder).isEmpty ? true : nil }
+        #expect(isReleased == true, "\(Self.open(in: folder))")
         #expect(!EngineLock.isHeld(WorkPath(folder.file("work"))))
     }
 

@@ -48,7 +48,8 @@ import Testing
         Row("-O out U", "-o NAME"),
         Row("--mirror U", "another address of a file"), Row("-Z U", "-j N"), Row("--bt-max-peers=3 U", "BitTorrent"),
         Row("-P dir U", "-d DIR"), Row("-n U", "--netrc"), Row("-qO- U", "fk cat URL"),
-        Row("--resume U", "the same command"),
+        Row("--resume U", "the same command"), Row("-B http://h/ U", "--base URL"),
+        Row("-M list U", "-i FILE reads a Metalink"),
         Row("--retries 3 U", "--retry"), Row("--bwlimit 1M U", "--limit-rate"), Row("--transfers 4 U", "-j N"),
         Row("--nonsense --moresense U", "--nonsense", "--moresense"),
     ]

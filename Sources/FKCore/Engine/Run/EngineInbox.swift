@@ -34,6 +34,7 @@ final class EngineInbox: Sendable {
         var events: [Event] = []
         var onEvents: (@Sendable () -> Void)?
         var onTurn: (@Sendable (@escaping @Sendable () -> Void) -> Void)?
+        var isClosed = false
     }
 
     private let state = Locked(State())
@@ -50,9 +51,19 @@ final class EngineInbox: Sendable {
         state.withLock { ($0.onEvents, $0.onTurn) = (onEvents, onTurn) }
     }
 
+    /// The engine is gone. Later events are dropped: their receivers hold this inbox and their files.
+    func close() {
+        let events = state.withLock { state in
+            defer { state = State(isClosed: true) }
+            return state.events
+        }
+        withExtendedLifetime(events) {}
+    }
+
     /// Adds an event, and wakes the engine if it is the first. Safe from any thread.
     func post(_ event: Event) {
-        let wake = state.withLock { state in
+        let wake: (@Sendable () -> Void)? = state.withLock { state in
+            guard !state.isClosed else { return nil }
             state.events.append(event)
             return state.events.count == 1 ? state.onEvents : nil
         }
