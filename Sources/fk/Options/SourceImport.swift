@@ -143,19 +143,15 @@ struct SourceImport: Sendable {
         return "\(scheme)://\(parts.hostPort)"
     }
 
-    /// Why the source is not the one of a barrel: its name stands for another server now. nil if it is. Amazon's servers count as one.
+    /// Says that the name of the source stands for another server than when the barrel was made; nil if it does not. Amazon's servers
+    /// count as one.
     func otherServer(than known: SourceWords?) -> String? {
-        guard let old = known?.server, let now = server, old != now, !(Self.isAmazon(old) && Self.isAmazon(now)) else {
-            return nil
-        }
+        guard let old = known?.server, let now = server, old != now,
+            ![old, now].allSatisfy({ URLOrigin($0)?.isAmazon == true })
+        else { return nil }
         return
             "has its files from \(old), and \(URLMasking.mask(source.title)) is at \(now) in this environment. Set the variable of the "
             + "server as it was, or name another barrel and folder."
-    }
-
-    private static func isAmazon(_ origin: String) -> Bool {
-        guard let origin = URLOrigin(origin), origin.scheme == "https" else { return false }
-        return [".amazonaws.com", ".amazonaws.com.cn"].contains { origin.host.hasSuffix($0) }
     }
 
     /// The last part of the place's name, for its folder and barrel.

@@ -77,12 +77,8 @@ package struct BucketServerMiddleware: RequestMiddleware {
 
     /// Creates the middleware.
     package init(_ environment: [String: String]) {
-        let named = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"].lazy.compactMap { environment[$0] }.first {
-            !$0.isEmpty
-        }
-        endpoint = named.flatMap { try? URLNormalizer.normalize($0.contains("://") ? $0 : "http://\($0)") }.flatMap {
-            URLOrigin($0)
-        }
+        // A bucket cannot be listed at an endpoint that is no URL.
+        endpoint = (try? BucketServer.endpointOfS3(in: environment)).flatMap { URLOrigin($0) }
     }
 
     /// Only signed tasks of a bucket come to it.
@@ -93,11 +89,7 @@ package struct BucketServerMiddleware: RequestMiddleware {
     /// Leaves the request as it is.
     package func process(_ request: URLRequest, for task: TaskContext) async throws -> URLRequest {
         guard let url = request.url?.absoluteString, let origin = URLOrigin(url) else { return request }
-        let isOwn =
-            endpoint.map { $0 == origin }
-            ?? (origin.scheme == "https"
-                && [".amazonaws.com", ".amazonaws.com.cn"].contains { origin.host.hasSuffix($0) })
-        guard isOwn else {
+        guard endpoint.map({ $0 == origin }) ?? origin.isAmazon else {
             throw DownloadError(
                 .invalidArgument,
                 "The credentials of this environment are not for \(origin.scheme)://\(URLParts(url).hostPort): AWS_ENDPOINT_URL names another "

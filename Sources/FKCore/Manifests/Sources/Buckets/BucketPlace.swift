@@ -112,13 +112,11 @@ struct BucketServer: Sendable, Hashable {
     ) throws(DownloadError) {
         store = place.store
         self.region = store == .s3 ? region ?? "us-east-1" : nil
-        func variable(_ name: String) -> (String, String)? {
-            environment[name].flatMap { $0.isEmpty ? nil : (name, $0) }
-        }
+        func variable(_ name: String) -> (String, String)? { Self.variable(name, in: environment) }
         switch store {
         case .s3:
-            if let named = variable("AWS_ENDPOINT_URL_S3") ?? variable("AWS_ENDPOINT_URL") {
-                base = try Self.endpoint(named) + "/\(place.bucket)"
+            if let endpoint = try Self.endpointOfS3(in: environment) {
+                base = "\(endpoint)/\(place.bucket)"
             } else if Self.isHostLabel(place.bucket) {
                 base = "https://\(place.bucket).s3.\(self.region ?? "us-east-1").\(Self.domain(self.region))"
             } else {
@@ -133,6 +131,21 @@ struct BucketServer: Sendable, Hashable {
                 ?? "https://\(place.account).blob.core.windows.net"
             base = "\(server)/\(place.bucket)"
         }
+    }
+
+    /// The server of S3 that the environment names; nil for Amazon's.
+    ///
+    /// - Throws: the error of an endpoint that is no URL, with the name of its variable.
+    static func endpointOfS3(in environment: [String: String]) throws(DownloadError) -> String? {
+        guard
+            let named = variable("AWS_ENDPOINT_URL_S3", in: environment)
+                ?? variable("AWS_ENDPOINT_URL", in: environment)
+        else { return nil }
+        return try endpoint(named)
+    }
+
+    private static func variable(_ name: String, in environment: [String: String]) -> (String, String)? {
+        environment[name].flatMap { $0.isEmpty ? nil : (name, $0) }
     }
 
     /// The number of objects that are asked for with each page.
@@ -217,5 +230,12 @@ struct BucketRefusal: Sendable, Hashable {
             }
             (code, message, region) = draft
         } catch {}
+    }
+}
+
+extension URLOrigin {
+    /// True for a server of Amazon's storage.
+    package var isAmazon: Bool {
+        scheme == "https" && [".amazonaws.com", ".amazonaws.com.cn"].contains { host.hasSuffix($0) }
     }
 }
