@@ -174,7 +174,7 @@ final class RegistryTokens: Sendable {
             }
         }
         guard case .login(let user, let password) = entry else { return (nil, fault) }
-        return ("Basic " + Data("\(user):\(password)".utf8).base64EncodedString(), nil)
+        return (HeaderField.login(user, password).value, nil)
     }
 }
 
