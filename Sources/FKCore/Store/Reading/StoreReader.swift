@@ -337,12 +337,9 @@ package struct StoreReader: Sendable {
 
     /// True for a record that an earlier engine has left as running: the present one, which began later, has not written it.
     private func isLeft(_ id: TaskID, since: Date?) -> Bool {
-        guard let since else { return false }
-        let path = (shards?.home(of: id) ?? workPath).infoPath(id)
-        var status = stat()
+        guard let since, let file = FileIdentity(path: home(of: id).infoPath(id)) else { return false }
         // Clocks of a file server may differ.
-        return stat(path, &status) == 0
-            && Double(FileIdentity(status).time) / 1e9 < since.timeIntervalSince1970 - 5
+        return Double(file.time) / 1e9 < since.timeIntervalSince1970 - 5
     }
 
     private func present(_ contents: InfoContents, _ waits: WaitNotice?) -> TaskRecord {

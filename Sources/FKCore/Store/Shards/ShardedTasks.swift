@@ -1,5 +1,4 @@
 import FKMiddleware
-import Foundation
 
 /// Where the tasks of a divided work path are: some only here, some in the work path of a shard, some in both. A task that
 /// is in both counts once, as its shard has it.
@@ -29,14 +28,8 @@ struct ShardedTasks: Sendable {
     private func ownShard(of id: TaskID) -> WorkPath? {
         let paths = counts.map { root.shard(Shard(of: id, count: $0)) }.filter { $0.hasTask(id) }
         guard paths.count > 1 else { return paths.first }
-        return paths.max { Self.changed($0.infoPath(id)) < Self.changed($1.infoPath(id)) }
-    }
-
-    /// When a file has changed, in nanoseconds since 1970.
-    private static func changed(_ path: String) -> Int64 {
-        var status = stat()
-        guard stat(path, &status) == 0 else { return 0 }
-        return FileIdentity(status).time
+        func changed(_ path: WorkPath) -> Int64 { FileIdentity(path: path.infoPath(id))?.time ?? 0 }
+        return paths.max { changed($0) < changed($1) }
     }
 
     /// The ids of all tasks, each once, in no particular order.
