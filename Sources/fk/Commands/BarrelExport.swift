@@ -78,18 +78,12 @@ struct BarrelExport {
         }
         var list = RecordManifest(reader, wantedIDs, as: output, facts, below: options.directory, needsSHA256: true)
         while let part = list.next() { context.output.write(String(decoding: part, as: UTF8.self)) }
-        if output != .sha256sums {
-            for name in list.unproven.prefix(ListInput.maxShown) {
-                context.errors.writeLine(
-                    "fk: \(Escaping.visible("'\(name)' is listed without a digest: its file is gone, or somebody has changed it"))"
-                )
-            }
-            if list.unproven.count > ListInput.maxShown {
-                context.errors.writeLine("fk: and \(list.unproven.count - ListInput.maxShown) more")
-            }
+        // Lists of digests leave them out.
+        let unproven = output == .sha256sums ? [] : list.unproven
+        let reasons = unproven.prefix(ListInput.maxShown).map {
+            Escaping.visible("'\($0)' is listed without a digest: its file is gone, or somebody has changed it")
         }
-        let status = leftOut(list.leftOut.map(\.reason), of: list.leftOut.count)
-        return list.unproven.isEmpty ? status : ExitStatus.taskFailed
+        return name(list.leftOut.map(\.reason) + reasons, of: list.leftOut.count + unproven.count)
     }
 
     private func writeAria2() -> Int32 {
@@ -115,7 +109,7 @@ struct BarrelExport {
                 "\(Formatting.count(withSecrets, "member")) \(withSecrets == 1 ? "has" : "have") header fields that may be secrets, which are left out: give "
                     + "them again with -H.")
         }
-        return leftOut(refused, of: refusals)
+        return name(refused, of: refusals)
     }
 
     /// Adds the lines of a task. Returns false if the format cannot hold them.
@@ -142,10 +136,10 @@ struct BarrelExport {
         return true
     }
 
-    /// Names the members that were left out.
+    /// Names the members that the list does not have as they are.
     ///
     /// - Parameter count: the number of all of them.
-    private func leftOut(_ reasons: [String], of count: Int) -> Int32 {
+    private func name(_ reasons: [String], of count: Int) -> Int32 {
         for reason in reasons.prefix(ListInput.maxShown) { context.errors.writeLine("fk: \(reason)") }
         if count > ListInput.maxShown { context.errors.writeLine("fk: and \(count - ListInput.maxShown) more") }
         return count == 0 ? ExitStatus.done : ExitStatus.taskFailed
