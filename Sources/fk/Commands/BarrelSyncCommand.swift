@@ -66,10 +66,12 @@ struct BarrelSyncCommand: Command {
                 "fk: \(Escaping.visible("\(URLMasking.mask(source.source.title)): a part could not be listed, so nothing counts as gone."))"
             )
         }
+        let deletion = SyncDeletion(
+            barrel: name, isLayout: barrel.source?.layout == SourceLayout.oci.rawValue, options: options,
+            comparison: comparison, client: client, context: context)
         if options.isDryRun {
             comparison.printSums()
-            let gone = comparison.number(.gone)
-            if options.deletes, gone > 0, !options.limit.allows(gone, of: comparison.members) {
+            if deletion.isTooMuch {
                 context.warn("\(name): --max-delete \(options.limit) does not allow that: nothing would be deleted.")
             }
             return isInStep ? ExitStatus.done : ExitStatus.taskFailed
@@ -88,9 +90,6 @@ struct BarrelSyncCommand: Command {
         try await ask(comparison, &plan)
         for file in plan.changed { comparison.print(file) }
         if plan.failures > 0 { isInStep = false }
-        let deletion = SyncDeletion(
-            barrel: name, isLayout: barrel.source?.layout == SourceLayout.oci.rawValue, options: options,
-            comparison: comparison, client: client, context: context)
         if !deletion.isAllowed() { isInStep = false }
         let early = try await deletion.makeRoom()
         let isFetched = try await perform(plan, comparison) == ExitStatus.done && plan.failures == 0

@@ -15,7 +15,8 @@ struct SyncDeletion {
     let client: EngineClient
     let context: CommandContext
 
-    private var isTooMuch: Bool {
+    /// True if more is gone than may be deleted.
+    var isTooMuch: Bool {
         let count = comparison.number(.gone)
         return options.deletes && count > 0 && !options.limit.allows(count, of: comparison.members)
     }
