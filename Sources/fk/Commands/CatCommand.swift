@@ -117,16 +117,7 @@ struct CatCommand: Command {
                     throw DownloadError(.notFound, "There is no task: the work path does not exist.")
                 }
                 let record = try reference.only(reader)
-                let home = reader.home(of: record.id)
-                if isThere(record, home) {
-                    files.append(there(record, home))
-                } else if home.root == global.place.root {
-                    files.append(.resumed(nil, record.id, url: record.task.url))
-                } else {
-                    throw CommandFailure(
-                        "\(record.id.short) is a task of a shard, which has not fetched it. fk cat with --work-path "
-                            + "\(ShellWord.quoted(home.root)) fetches it.", status: ExitStatus.usage)
-                }
+                files.append(try there(record, reader) ?? resumed(record, reader))
             case .url:
                 if let task = rest.popFirst() { files.append(try source(of: task, reader)) }
             }
@@ -137,25 +128,33 @@ struct CatCommand: Command {
     private func source(of task: TaskDescription, _ reader: StoreReader?) throws -> Source {
         // Another folder or name is another file.
         let id = options.keep ? global.place.places.id(of: task) : nil
-        let known = try? reader?.records(url: task.url).first {
-            (id == nil || $0.id == id) && isThere($0, reader?.home(of: $0.id) ?? global.place) && isSame($0, task)
+        if let reader, let records = try? reader.records(url: task.url) {
+            let known = records.lazy.filter { (id == nil || $0.id == id) && isSame($0, task) }
+            if let there = known.compactMap({ there($0, reader) }).first { return there }
         }
-        if let known { return there(known, reader?.home(of: known.id) ?? global.place) }
         guard let id else { return .stream(task) }
         return .resumed(task, id, url: task.url)
     }
 
-    /// True for a task whose bytes are there, or arrive by another process.
-    private func isThere(_ record: TaskRecord, _ home: WorkPath) -> Bool {
+    /// A task whose bytes are there, or arrive by another process; nil for any other one.
+    private func there(_ record: TaskRecord, _ reader: StoreReader) -> Source? {
+        let home = reader.home(of: record.id)
         switch record.state {
-        case .complete: (try? record.readFile(home: home.destination(of: record))) != nil
-        case .action: EngineLock.isHeld(home)
-        default: false
+        case .complete where (try? record.readFile(home: home.destination(of: record))) != nil: break
+        case .action where EngineLock.isHeld(home): break
+        default: return nil
         }
+        return home.root == global.place.root ? .there(record.id, url: record.task.url) : .shard(record.id, home)
     }
 
-    private func there(_ record: TaskRecord, _ home: WorkPath) -> Source {
-        home.root == global.place.root ? .there(record.id, url: record.task.url) : .shard(record.id, home)
+    private func resumed(_ record: TaskRecord, _ reader: StoreReader) throws -> Source {
+        let home = reader.home(of: record.id)
+        guard home.root == global.place.root else {
+            throw CommandFailure(
+                "\(record.id.short) is a task of a shard, which has not fetched it. fk cat with --work-path "
+                    + "\(ShellWord.quoted(home.root)) fetches it.", status: ExitStatus.usage)
+        }
+        return .resumed(nil, record.id, url: record.task.url)
     }
 
     /// False if the command asks for another digest than the known file has.
