@@ -61,6 +61,7 @@ extension TaskControl {
             id: entry.id, url: entry.record.task.url, verb: verb, before: before, after: before, applied: true, note: ""
         )
         defer { started.results.append(result) }
+        let undeletable = verb == .trash ? reasonToKeep(entry) : nil
         switch StateMachine.decide(verb, in: before, forAll: forAll) {
         case .noOp where verb == .retry && entry.record.hasLostFile:
             fetchAgain(entry)
@@ -73,9 +74,9 @@ extension TaskControl {
             if result.applied, let run {
                 started.stops.append(Stop(position: position, entry: entry, run: run, effect: nil))
             }
-        case .to where verb == .trash && undeletable(entry) != nil:
+        case .to where undeletable != nil:
             result.applied = false
-            result.note = "\(entry.record.path ?? "") cannot be deleted: \(undeletable(entry) ?? ""). The task stays"
+            result.note = "\(entry.record.path ?? "") cannot be deleted: \(undeletable ?? ""). The task stays"
         case .to(let after, .queue):
             result.after = after
             queue(entry)
@@ -103,7 +104,7 @@ extension TaskControl {
     }
 
     /// Why the finished file of a task cannot be deleted; nil if it can, or if there is none to delete.
-    private func undeletable(_ entry: TaskEntry) -> String? {
+    private func reasonToKeep(_ entry: TaskEntry) -> String? {
         guard entry.verbState == .complete, entry.taskRun == nil, entry.record.isForeign != true,
             let path = entry.record.path, FileNames.exists(path), access(path.folderPart, W_OK) != 0
         else { return nil }
