@@ -234,7 +234,7 @@ import Testing
         let page = try Self.json(
             Array("[{\"name\":\"a\(row),{\"name\":\"b".utf8) + [0xe4] + Array("\(row),{\"name\":\"\u{fc}\(row)]".utf8))
         #expect(Self.names(page) == ["a", "\u{fc}"] && page.faults.map(\.reason) == ["its name is no UTF-8"])
-        // Valid text may have the letter that stands for such bytes.
+        // In a text that is UTF-8, U+FFFD is a letter of the name.
         #expect(try Self.names(Self.json("[{\"name\":\"c\u{fffd}\(row)]")) == ["c\u{fffd}"])
     }
 

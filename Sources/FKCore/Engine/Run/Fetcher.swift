@@ -18,7 +18,7 @@ protocol Fetcher {
 }
 
 extension Fetcher {
-    /// The number of connections of a file that may have so many.
+    /// The number of connections of a file, out of those that its limits allow.
     func connections(_ limit: ConnectionLimit) -> ConnectionLimit { isDivided ? limit : .fixed(1) }
 }
 

@@ -23,6 +23,7 @@ enum JSONListing {
                     guard let entry = Entry(element.object) else {
                         throw ManifestError(form: .json, line: element.line, "an entry has no name and type")
                     }
+                    // In a text that is UTF-8, U+FFFD is a letter of the name. Here it stands for bytes that are none.
                     guard isText || !entry.name.contains("\u{fffd}") else {
                         result.faults.append(
                             SourceFault(prefix + entry.name, "its name is no UTF-8", isIncomplete: false))
