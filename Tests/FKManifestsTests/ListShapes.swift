@@ -98,6 +98,18 @@ enum ListShapes {
             form: .curl,
             names: ["b.iso", "", ""], urls: ["https://h/a.iso", "https://h/c", "https://h/d"]),
         .init(
+            name: "curlrc", source: "curl -K, with an option first",
+            text: "--location\nretry = 3\nurl = \"https://h/a.iso\"\n", form: .curl, names: [""],
+            urls: ["https://h/a.iso"]),
+        .init(
+            name: "config", source: "curl -K, with a word first",
+            text: "silent\nshow-error\nurl = \"https://h/a.iso\"\n", form: .curl, names: [""],
+            urls: ["https://h/a.iso"]),
+        .init(
+            name: "config", source: "curl -K, with an agent first",
+            text: "user-agent = \"me/1\"\nurl = \"https://h/a.iso\"\n", form: .curl, names: [""],
+            urls: ["https://h/a.iso"]),
+        .init(
             name: "wget-x.sh", source: "ESGF",
             text: "#!/bin/bash\nversion=1\ndownload_files=\"$(cat <<EOF--dataset.file.url.chksum_type.chksum\n"
                 + "'tas.nc' 'https://h/x/tas.nc' 'SHA256' '\(sha256)'\nEOF--dataset.file.url.chksum_type.chksum\n)\"\nwget 'x'\n",
@@ -105,6 +117,12 @@ enum ListShapes {
     ]
 
     private static let checksums: [ListShape] = [
+        .init(
+            name: "sums", source: "the field of a Debian Release file",
+            text: "SHA256:\n \(sha256) 21 main/f1.bin\n \(sha256)       7 main/f2.bin\n", base: "https://h/d/",
+            form: .checksums, names: ["main/f1.bin", "main/f2.bin"],
+            urls: ["https://h/d/main/f1.bin", "https://h/d/main/f2.bin"], sizes: [21, 7],
+            digests: [[.sha256], [.sha256]]),
         .init(
             name: "SHA256SUMS", source: "sha256sum", text: "\(sha256) *a b.iso\n\\\(sha256)  c\\\\d.iso\n",
             base: "https://h/d/", form: .checksums, names: ["a b.iso", "c\\d.iso"],

@@ -100,6 +100,7 @@ import Testing
             ("u.txt", "https://h/a renamed.gz\n", "'renamed.gz' stands behind the URL"),
             ("u.txt", "https://h/a#sha256=12\n", "a sha-256 digest has 64"),
             ("a.sfv", "; made by x\na.bin 1a2b3c4d\n", "CRC-32 is not supported"),
+            ("sums", "3512391007 21 f1.bin\n", "of cksum"),
             ("audit", "%%%% HASHDEEP-1.0\n%%%% size,md5,sha256,filename\n", "is of hashdeep"),
             ("u.txt", "s3://b/a.bin\n", "fk get -r s3://"),
             ("a.json", "[\"a\", \"b\"]", "an object is expected here"),

@@ -60,6 +60,13 @@ import Testing
         #expect(!doi.asked.contains { $0.hasPrefix(target) }, "\(doi.asked)")
     }
 
+    @Test("an empty list says that it is empty", arguments: ["", "# no files\n"])
+    func empty(body: String) async throws {
+        let url = "https://h.example/list.txt"
+        let found = try await Self.search(url, [url: ([HeaderField("Content-Type", "text/plain")], body)])
+        #expect(found.error == "The list is empty: it names no URL.", "\(found)")
+    }
+
     @Test("the user's own address may be private, and lead to others")
     func ownAddress() async throws {
         let own = "http://127.0.0.1:8080/item"

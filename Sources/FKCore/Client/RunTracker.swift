@@ -199,6 +199,8 @@ package struct RunTracker: Sendable {
         last[place] = Last(new, in: info.state)
         if old.state == nil {
             atStart &+= new.received
+        } else if info.isForeign {
+            atStart &+= max(0, new.received &- old.received)
         } else {
             fetched &+= max(0, new.received &- old.received)
         }

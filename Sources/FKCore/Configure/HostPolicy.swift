@@ -109,6 +109,7 @@ public struct HostPolicy: Codable, Sendable, Hashable {
 
     /// A description of the first value outside its range; nil if all are valid.
     package var fault: String? {
+        if pattern.isEmpty { return "the pattern of a host is empty: write a host or *.host" }
         if normalPattern == nil { return "the pattern \(Escaping.visible(pattern)) is no host and no *.host" }
         if let connections, !(1...256).contains(connections) { return "connections to a host are from 1 to 256" }
         if let requestRate, !RequestRate.range.contains(requestRate.count) {

@@ -17,7 +17,7 @@ public struct Control: Sendable {
 
     /// Stops running and waiting tasks and keeps their bytes.
     ///
-    /// - Throws: same as every verb here: `.notFound` if no task matches, `.invalidURL` for an invalid URL,
+    /// - Throws: same as every verb here: `.notFound` if there is no such task or barrel, `.invalidURL` for an invalid URL,
     ///   `.cancelled` for a closed downloader.
     @discardableResult
     public func suspend(_ selector: some TaskSelecting) async throws(DownloadError) -> [VerbResult] {

@@ -37,7 +37,7 @@ extension DownloadTask {
     /// - Parameters:
     ///   - offset: the first byte.
     ///   - count: the number of bytes, all of which are kept in memory.
-    /// - Returns: the bytes; fewer only at the end of the file.
+    /// - Returns: the bytes; fewer only at the end of the file, and none behind it, as `pread` does.
     /// - Throws: see `DownloadedBytes`; `.invalidArgument` for a negative number.
     public func read(at offset: Int64, count: Int) async throws(DownloadError) -> Data {
         guard offset >= 0, count >= 0 else {

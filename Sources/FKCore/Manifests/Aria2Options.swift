@@ -129,6 +129,43 @@ package enum Aria2Options {
         }
     }
 
+    /// The options that set those of a task: the opposite of `apply`.
+    ///
+    /// - Returns: the options, and what aria2 has no option for. A proxy with a login is among that: a list is no place for secrets.
+    package static func written(_ task: TaskOptions) -> (options: [Manifest.Option], rest: TaskOptions) {
+        var options: [Manifest.Option] = []
+        var rest = task
+        if case .fixed(let count) = task.connections {
+            options.append(Manifest.Option("split", "\(count)"))
+            // aria2's own default is one connection to a server.
+            if count <= 16 { options.append(Manifest.Option("max-connection-per-server", "\(count)")) }
+        }
+        if let rate = task.rateLimit { options.append(Manifest.Option("max-download-limit", "\(rate)")) }
+        if let attempts = task.maxAttempts { options.append(Manifest.Option("max-tries", "\(attempts)")) }
+        if let seconds = task.timeoutSeconds, let whole = Int(exactly: seconds), (1...600).contains(whole) {
+            options.append(Manifest.Option("timeout", "\(whole)"))
+            rest.timeoutSeconds = nil
+        }
+        if let proxy = task.proxy, !proxy.contains("@"), fault(in: "all-proxy", proxy) == nil {
+            options.append(Manifest.Option("all-proxy", proxy))
+            rest.proxy = nil
+        }
+        if task.netrc == true { options.append(Manifest.Option("no-netrc", "false")) }
+        switch task.existing {
+        case .overwrite: options.append(Manifest.Option("allow-overwrite", "true"))
+        case .rename: options.append(Manifest.Option("auto-file-renaming", "true"))
+        case .refuse: options.append(Manifest.Option("auto-file-renaming", "false"))
+        case .skip, nil: break
+        }
+        if task.existing != .skip { rest.existing = nil }
+        (rest.connections, rest.rateLimit, rest.maxAttempts, rest.netrc) = (nil, nil, nil, nil)
+        // Header fields and the digest have lines of their own; the others are facts, or say whose they are.
+        (rest.headers, rest.secretHeaders, rest.listHeaders, rest.secretOrigin) = (nil, nil, nil, nil)
+        (rest.checksum, rest.pieces, rest.size, rest.list, rest.entityTag) = (nil, nil, nil, nil, nil)
+        rest.adoptPath = nil
+        return (options, rest)
+    }
+
     private static func last(_ name: String, _ options: [Manifest.Option]) -> String? {
         options.last { $0.name == name }?.value
     }

@@ -44,6 +44,9 @@ struct ChecksumLine {
     /// - Parameter heading: the algorithm that the list names; nil if the number of digits tells it.
     /// - Throws: the fault of a line in none of these forms.
     init(_ line: ArraySlice<UInt8>, heading: Heading? = nil) throws(Fault) {
+        // sha256sum reads over leading blanks, and the fields of Debian's files have one.
+        let unindented = line.drop(while: Self.isBlank)
+        let line = Self.beginsWithDigest(unindented) ? unindented : line
         let isEscaped = line.first == UInt8(ascii: "\\")
         let rest = isEscaped ? line.dropFirst() : line
         let name: ArraySlice<UInt8>

@@ -10,12 +10,13 @@ import FKMiddleware
 /// ```
 ///
 /// `url` and `output` are paired in their order, as curl does. `header`, `user-agent` and `referer` are orders for the addresses up to
-/// `next`. Other options are named and ignored.
+/// `next`. An option that asks the server for something else than the file, such as `data` or `range`, is a bad line. Other options are
+/// named and ignored.
 struct CurlConfigParser: LineFormat {
     private var collector: ManifestCollector
     /// The files up to `next`.
     private var urls: [(url: String, line: Int)] = []
-    private var outputs: [String] = []
+    private var outputs: [(name: String, line: Int)] = []
     private var headers: [HeaderField] = []
     private var folder: String?
 
@@ -28,15 +29,33 @@ struct CurlConfigParser: LineFormat {
         "no-progress-meter", "retry-all-errors", "remote-time", "R",
     ]
 
+    /// The options with which curl gets other bytes than those of the file.
+    private static let otherRequests: Set<String> = [
+        "request", "X", "data", "d", "data-ascii", "data-binary", "data-raw", "data-urlencode", "json", "form", "F",
+        "form-string",
+        "url-query", "head", "I", "range", "r", "upload-file", "T",
+    ]
+
     init(_ reading: Manifest.Reading) { collector = ManifestCollector(.curl, reading) }
 
-    /// True for a line with an address as curl writes it.
+    /// True for a line as curl writes it: an option that is known here.
     static func isLine(_ line: ArraySlice<UInt8>) -> Bool {
-        guard let (name, value) = option(line), ["url", "output", "next", "header", "remote-name"].contains(name) else {
-            return false
-        }
-        return name != "url" || !value.isEmpty
+        guard let (name, value) = option(line) else { return false }
+        if ["url", "output", "output-dir", "user-agent", "referer"].contains(name) { return !value.isEmpty }
+        if ["next", "header"].contains(name) || silent.contains(name) && name.utf8.count > 1 { return true }
+        guard line.first(where: { $0 != 0x20 && $0 != 0x09 }) == UInt8(ascii: "-") || line.contains(UInt8(ascii: "\""))
+        else { return false }
+        return silent.contains(name) || otherRequests.contains(name) || used.contains(name) || others.contains(name)
     }
+
+    private static let used: Set<String> = ["o", "H", "A", "e"]
+    /// Some of the options that are named and ignored, by which a config file is known.
+    private static let others: Set<String> = [
+        "proxy", "x", "user", "u", "cookie", "b", "cookie-jar", "c", "insecure", "k", "cacert", "cert", "E", "key",
+        "max-time", "m", "connect-timeout", "retry", "retry-delay", "retry-max-time", "limit-rate", "parallel-max",
+        "verbose", "v", "netrc", "n", "http1.1", "http2", "ipv4", "ipv6", "tlsv1.2", "max-redirs", "speed-limit",
+        "speed-time", "write-out", "w", "resolve", "interface", "remote-header-name", "J", "dump-header", "D",
+    ]
 
     /// The name of an option and its value, which quotes may enclose; nil for another line.
     private static func option(_ line: ArraySlice<UInt8>) -> (name: String, value: String)? {
@@ -88,11 +107,15 @@ struct CurlConfigParser: LineFormat {
         case "url":
             if let fault = InputURL.fault(in: value) { throw EntryFault(fault) }
             urls.append((value, line))
-        case "output", "o": outputs.append(value)
+        case "output", "o": outputs.append((value, line))
         case "output-dir": folder = value
         case "header", "H": headers.append(try Self.header(value))
         case "user-agent", "A": headers.append(try Self.header("User-Agent: \(value)"))
         case "referer", "e": headers.append(try Self.header("Referer: \(value)"))
+        case _ where Self.otherRequests.contains(name):
+            throw EntryFault(
+                "'\(name)' asks the server for something else than the file, which fk does not do: leave the line out for the whole file"
+            )
         default:
             if !Self.silent.contains(name), !collector.manifest.ignoredOptions.contains(name) {
                 collector.manifest.ignoredOptions.append(name)
@@ -110,8 +133,8 @@ struct CurlConfigParser: LineFormat {
             entry.headers = headers
             entry.directory = folder
             if index < outputs.count {
-                do throws(EntryFault) { entry.name = try EntryFields.name(outputs[index]) } catch {
-                    try collector.leaveOut(ManifestError(form: .curl, line: file.line, error.reason))
+                do throws(EntryFault) { entry.name = try EntryFields.name(outputs[index].name) } catch {
+                    try collector.leaveOut(ManifestError(form: .curl, line: outputs[index].line, error.reason))
                     continue
                 }
             }

@@ -101,6 +101,9 @@ enum ForeignList {
         if name.hasSuffix(".sfv") || isFirst(";") {
             return "the list is an SFV file, whose CRC-32 is not supported: sha256sum writes a list that is read"
         }
+        if line.wholeMatch(of: /[0-9]{1,10} [0-9]{1,18} .+/) != nil {
+            return "the list is of cksum, whose CRC is not supported: sha256sum writes a list that is read"
+        }
         if isFirst("%%%% HASHDEEP") {
             return "the list is of hashdeep, which audits files with it: sha256sum writes a list that is read"
         }

@@ -133,7 +133,14 @@ package final class AWSCredentialBook: Sendable {
     /// The book of this process.
     package static let shared = AWSCredentialBook()
 
-    private let found = Locked<(keys: AWSCredentials, ends: ContinuousClock.Instant?, isRefused: Bool)?>(nil)
+    private struct Found {
+        var keys: AWSCredentials
+        var ends: ContinuousClock.Instant?
+        var stored: ContinuousClock.Instant
+        var isRefused = false
+    }
+
+    private let found = Locked<Found?>(nil)
 
     /// Creates an empty book.
     package init() {}
@@ -155,13 +162,20 @@ package final class AWSCredentialBook: Sendable {
     }
 
     /// The server says that the credentials have ended. They stay until there are others: a request may be on its way with them.
-    package func recordRefusal() { found.withLock { $0?.isRefused = true } }
+    ///
+    /// - Parameter began: when the refused attempt began; the default is now. Credentials that were stored since are other ones.
+    package func recordRefusal(began: ContinuousClock.Instant = .now) {
+        found.withLock { found in
+            if let stored = found?.stored, stored <= began { found?.isRefused = true }
+        }
+    }
 
     /// Stores credentials.
     ///
     /// - Parameter seconds: the time until they end; nil if they do not.
     package func store(_ keys: AWSCredentials, seconds: Double?) {
-        found.withLock { $0 = (keys, seconds.map { .now + .seconds($0) }, false) }
+        let now = ContinuousClock.now
+        found.withLock { $0 = Found(keys: keys, ends: seconds.map { now + .seconds($0) }, stored: now) }
     }
 }
 

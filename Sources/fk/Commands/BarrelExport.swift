@@ -90,11 +90,13 @@ struct BarrelExport {
         var refused: [String] = []
         var refusals = 0
         var withSecrets = 0
+        var withOptions = 0
         forEachPortion { records in
             var text = ""
             for record in records {
                 let options = record.task.options
                 if options.headers?.contains(where: options.isSecret) == true { withSecrets += 1 }
+                if Aria2Options.written(options).rest != TaskOptions() { withOptions += 1 }
                 if write(record.task, at: record.address(0), &text) { continue }
                 let shown = Escaping.visible(record.task.fileName ?? record.task.url)
                 refusals += 1
@@ -108,6 +110,11 @@ struct BarrelExport {
             context.warn(
                 "\(Formatting.count(withSecrets, "member")) \(withSecrets == 1 ? "has" : "have") header fields that may be secrets, which are left out: give "
                     + "them again with -H.")
+        }
+        if withOptions > 0 {
+            context.warn(
+                "\(Formatting.count(withOptions, "member")) \(withOptions == 1 ? "has" : "have") options that aria2 does not have, which are left out: give "
+                    + "them again when the list is imported.")
         }
         return name(refused, of: refusals)
     }
@@ -132,7 +139,7 @@ struct BarrelExport {
         for field in options.headers ?? [] where !options.isSecret(field) {
             text += "  header=\(field.name): \(field.value)\n"
         }
-        if let rate = options.rateLimit { text += "  max-download-limit=\(rate)\n" }
+        for option in Aria2Options.written(options).options { text += "  \(option.name)=\(option.value)\n" }
         return true
     }
 

@@ -172,6 +172,9 @@ struct TaskInput: Sendable {
         if needsTask, urls.isEmpty, arguments["input"] == nil {
             throw arguments.error("<url> is missing: give URLs, or a list with -i FILE.")
         }
+        if arguments.has("glob"), urls.isEmpty {
+            throw arguments.error("--glob is for URLs of the command line: those of a list are taken as they stand.")
+        }
         let urls = try Self.expanded(urls, arguments, context)
         for url in urls {
             guard let reason = InputURL.fault(in: url) else { continue }

@@ -98,6 +98,8 @@ struct FinishedLine: Sendable, Hashable {
         case complete
         /// The file existed already; nothing was fetched.
         case unchanged
+        /// A file that was there before the task is its result (`--skip`).
+        case kept
         case suspended
         case cancelled
         /// The task was trashed.
@@ -169,6 +171,7 @@ struct FinishedLine: Sendable, Hashable {
             if let note { rest += "; \(note)" }
             return (usesUnicode ? "✓" : "ok", .green, rest)
         case .unchanged: return (usesUnicode ? "✓" : "ok", .green, "\(size), already complete")
+        case .kept: return (usesUnicode ? "✓" : "ok", .green, "\(size), was there before")
         case .suspended: return (usesUnicode ? "‖" : "suspended", .yellow, "suspended, \(size) kept")
         case .cancelled: return (usesUnicode ? "–" : "cancelled", .yellow, "cancelled")
         case .forgotten: return (usesUnicode ? "–" : "forgotten", .yellow, "forgotten")

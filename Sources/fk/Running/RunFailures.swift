@@ -38,7 +38,7 @@ struct RunFailures: Sendable {
         guard entries.count < Self.limit || entries[info.id] != nil else { return }
         entries[info.id] = entry(
             info.url, info.error?.shortText ?? "failed", isRetryable: info.error?.mayPass ?? true,
-            info.error.flatMap { Self.advice($0, of: info.url) })
+            info.error.flatMap { Self.advice($0, of: info.url, hasBytes: info.count.received > 0) })
     }
 
     /// Records a task that could not be created.
@@ -128,9 +128,11 @@ struct RunFailures: Sendable {
     /// | 403 | a login, or another User-Agent |
     /// | 404 | the address, or the new one of a file that has moved |
     /// | 410 | the file is gone for good |
-    /// | 416 | the bytes here are not of that file: begin again |
+    /// | 416, with received bytes | the bytes here are not of that file: begin again |
     /// | 451 | the law forbids it |
-    static func advice(_ error: DownloadError, of url: String) -> String? {
+    ///
+    /// - Parameter hasBytes: true if some of the file was received.
+    static func advice(_ error: DownloadError, of url: String, hasBytes: Bool) -> String? {
         switch error.status {
         case 401: loginHost(error, of: url)
         case 403 where RetryRules.looksSigned(url):
@@ -139,7 +141,7 @@ struct RunFailures: Sendable {
         case 404:
             "404: a typo in the address? If the file has moved: fk relink URL NEW-URL."
         case 410: "410: the server says that the file is gone for good."
-        case 416: "416: the bytes here are of another file: fk forget URL, then give it again."
+        case 416 where hasBytes: "416: the bytes here are of another file: fk forget URL, then give it again."
         case 451: "451: the server must not send this file, for legal reasons."
         default: nil
         }

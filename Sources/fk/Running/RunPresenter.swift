@@ -224,7 +224,7 @@ final class RunPresenter: Sendable {
                 return (true, isListed)
             }
             guard isListed else { return write(pathOf: info) }
-            outcome = isUnchanged ? .unchanged : .complete
+            outcome = isUnchanged ? .unchanged : info.isForeign ? .kept : .complete
         case .error: outcome = .failed(info.error?.shortText ?? "failed")
         case .suspend: outcome = .suspended
         case .cancel: outcome = .cancelled
@@ -323,7 +323,8 @@ final class RunPresenter: Sendable {
     private func writeProgress(_ json: JSONLines, of info: DownloadInfo, _ state: inout State) {
         guard state.reported.updateValue(info.count.received, forKey: info.id) != info.count.received else { return }
         var count = info.count
-        count.previousReceived = state.previous.updateValue(count.received, forKey: info.id) ?? 0
+        let previous = state.previous.updateValue(count.received, forKey: info.id) ?? 0
+        count.previousReceived = info.isForeign ? count.received : previous
         json.write(.progress(id: info.id.hex, url: info.url, bytes: count, bytesPerSecond: info.bytesPerSecond))
     }
 

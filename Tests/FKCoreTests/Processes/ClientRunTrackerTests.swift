@@ -42,6 +42,18 @@ import Testing
         #expect(tracker.count(.unknown) == 0 && tracker.isComplete(info("b", .idle, 0, of: nil).id))
     }
 
+    @Test("a file that was there before counts as received, not as fetched")
+    func foreign() {
+        var tracker = RunTracker()
+        _ = tracker.update(info("a", .action, 0, of: nil))
+        var kept = info("a", .complete, 9, of: 9)
+        kept.isForeign = true
+        _ = tracker.update(kept)
+        _ = tracker.update(info("b", .action, 0, of: 5))
+        _ = tracker.update(info("b", .complete, 5, of: 5))
+        #expect(tracker.received == 14 && tracker.fetched == 5 && tracker.atStart == 9)
+    }
+
     @Test("an info that is older than the last one is no news, so a final state is reported once")
     func order() {
         var tracker = RunTracker()

@@ -51,6 +51,20 @@ struct StreamTests {
         (try? FileManager.default.contentsOfDirectory(atPath: folder.file("work/streams").path)) ?? []
     }
 
+    @Test("a stream knows the pauses that servers have asked other commands for")
+    func pauses() throws {
+        let outer = WorkPath(folder.file("work").path)
+        var notice = WaitNotice()
+        notice.hosts["h"] = .init(until: Date(timeIntervalSince1970: 4e9), seconds: 60)
+        try notice.write(in: outer)
+        let inner = try StreamFolder.make(in: outer) { ($0, WaitNotice.read(from: $0)) }
+        #expect(inner.1 == notice)
+        // What the stream writes is its own.
+        try WaitNotice().write(in: inner.0)
+        #expect(WaitNotice.read(from: outer) == notice)
+        StreamFolder.remove(inner.0, in: outer)
+    }
+
     @Test("a stream gives the file over several connections, and leaves nothing")
     func whole() async throws {
         serve("/a")

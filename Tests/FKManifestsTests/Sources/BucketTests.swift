@@ -329,7 +329,13 @@ import Testing
         #expect(book.present == keys && book.mustRenew)
         book.store(keys, seconds: -1)
         #expect(book.present == nil && book.mustRenew)
+        let before = ContinuousClock.now
         book.store(keys, seconds: nil)
         #expect(book.present == keys && !book.mustRenew)
+        // The refusal of a request that was on its way with other credentials says nothing of these.
+        book.recordRefusal(began: before)
+        #expect(!book.mustRenew)
+        book.recordRefusal(began: .now)
+        #expect(book.present == keys && book.mustRenew)
     }
 }

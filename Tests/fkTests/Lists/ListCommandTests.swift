@@ -83,6 +83,43 @@ import Testing
             !aria2.output.contains("secret") && aria2.errors.contains("header fields that may be secrets"), "\(aria2)")
     }
 
+    @Test("an export for aria2 has the options that aria2 has, and says what is left out")
+    func aria2Options() async throws {
+        let server = try FaultServer()
+        let sandbox = try Sandbox()
+        try await sandbox.done(
+            "barrel", "create", "j", server.url("/1"), "-x", "4", "--retry", "7", "--proxy", "http://127.0.0.1:9",
+            "--overwrite", "--timeout", "9", "--max-size", "1M")
+        let aria2 = try await sandbox.done("barrel", "export", "j", "--format", "aria2")
+        for line in [
+            "split=4", "max-connection-per-server=4", "max-tries=8", "timeout=9", "all-proxy=http://127.0.0.1:9",
+            "allow-overwrite=true",
+        ] { #expect(aria2.output.contains("  \(line)\n"), "\(aria2)") }
+        #expect(aria2.errors.contains("1 member has options that aria2 does not have"), "\(aria2.errors)")
+        try aria2.output.write(toFile: "\(sandbox.files)/l", atomically: true, encoding: .utf8)
+        try await sandbox.done("barrel", "create", "k", "-i", "l")
+        let again = try await sandbox.done("barrel", "export", "k", "--format", "aria2")
+        #expect(again.output == aria2.output && again.errors.isEmpty, "\(again)")
+    }
+
+    @Test(
+        "an option of curl's config that asks for other bytes is a bad line", arguments: ["data = \"a=1\"", "-r 0-9"])
+    func curlRequest(line: String) async throws {
+        let sandbox = try Sandbox()
+        let server = try FaultServer()
+        try "url = \"\(server.url("/1"))\"\n\(line)\n".write(
+            toFile: "\(sandbox.files)/c", atomically: true, encoding: .utf8)
+        let result = try await sandbox.fk("get", "-i", "c")
+        #expect(result.status == 2 && result.errors.contains("c:2: ") && server.requests.isEmpty, "\(result)")
+    }
+
+    @Test("--glob has no meaning for a list") func glob() async throws {
+        let sandbox = try Sandbox()
+        try "http://h/[1-2]\n".write(toFile: "\(sandbox.files)/l", atomically: true, encoding: .utf8)
+        let result = try await sandbox.fk("get", "--glob", "-i", "l")
+        #expect(result.status == 2 && result.errors.contains("--glob"), "\(result)")
+    }
+
     @Test(
         "a list, a listing and a list of digests whose server asks to wait end at --max-time, with the reason",
         arguments: [["-i", "U/list"], ["-r", "U/pub/"], ["--checksum", "@U/SUMS", "U/f"]])

@@ -149,8 +149,11 @@ import Testing
             (500, "http://h/a", nil),
         ])
     func causes(status: Int, url: String, word: String?) {
-        let advice = RunFailures.advice(DownloadError(.httpStatus, "No.", status: status), of: url)
+        let error = DownloadError(.httpStatus, "No.", status: status)
+        let advice = RunFailures.advice(error, of: url, hasBytes: true)
         #expect(word.map { advice?.contains($0) == true } ?? (advice == nil), "\(advice ?? "")")
+        // A 416 to a request without a range is not about received bytes.
+        #expect(RunFailures.advice(error, of: url, hasBytes: false) == (status == 416 ? nil : advice))
     }
 
     @Test("A line about a run without a terminal") func status() {

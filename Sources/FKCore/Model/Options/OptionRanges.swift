@@ -161,8 +161,15 @@ extension TransportOptions {
             ?? OptionRange.fault("transport.maxRedirects", maxRedirects, in: 0...)
             ?? OptionRange.fault("transport.maxHeaderBytes", maxHeaderBytes, in: 1...)
             ?? OptionRange.fault("transport.maxHeaderLines", maxHeaderLines, in: 1...)
-            ?? userAgent.flatMap { HeaderField("User-Agent", $0).fault }
-            ?? pinnedPublicKey.flatMap(PinnedPublicKey.fault) ?? proxyFault ?? pathFault
+            ?? textFault ?? proxyFault ?? pathFault
+    }
+
+    private var textFault: String? {
+        if let userAgent, let fault = HeaderField("User-Agent", userAgent).fault {
+            return "transport.userAgent: \(fault)"
+        }
+        if interface?.isEmpty == true { return "transport.interface must not be empty" }
+        return pinnedPublicKey.flatMap(PinnedPublicKey.fault)
     }
 
     private var proxyFault: String? {

@@ -171,7 +171,7 @@ package enum RetryRules {
             case 407: ": the proxy wants a login"
             case 403: ": it does not allow access"
             case 404, 410: ": it has no such file"
-            case 416: ": it cannot serve the range"
+            case 416: ": it says that it has no such range"
             case 429: ": it gets too many requests"
             case 304: ": it says that the file has not changed, and was not asked"
             case 300...399: ": a redirect that cannot be followed"

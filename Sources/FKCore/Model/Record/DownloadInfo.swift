@@ -42,6 +42,8 @@ public struct DownloadInfo: Sendable, Hashable {
     package var received: [Range<Int64>] = []
     /// The connections that receive the file; 0 while the task does not run. It is not part of the JSON form.
     package var connections = 0
+    /// True if the finished file was there before (`ExistingFilePolicy.skip`): nothing of it was fetched. It is not part of the JSON form.
+    package var isForeign = false
     /// The place of this state among the task's states. It is not part of the JSON form.
     package var order = ChangeOrder.unknown
 
@@ -243,6 +245,7 @@ extension DownloadInfo {
         path = record.state == .complete ? record.path : nil
         knownName = record.path?.lastPathPart ?? record.task.fileName
         barrels = record.barrels
+        isForeign = record.state == .complete && record.isForeign == true
         if record.state == .idle { wait = record.waiting }
         priority = record.task.priority
         if record.generation > 0 {

@@ -356,6 +356,8 @@ package struct StoreReader: Sendable {
         } else if record.state == .action {
             record.state = .idle
             record.setWaiting(Waiting(.engine))
+        } else if record.state == .idle, record.waiting == nil {
+            record.setWaiting(Waiting(.engine))
         }
         return record
     }

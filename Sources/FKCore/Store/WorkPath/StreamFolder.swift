@@ -7,6 +7,7 @@ import Foundation
 /// ```text
 /// <root>/streams/<random>/    a work path: engine.lock, tasks, files ...
 ///        hosts, limits, middlewares     links to those of <root>
+///        waiting                        the same: the pauses that servers have asked others for
 ///        turns                          a symbolic link: requests to a host are counted together
 /// ```
 package enum StreamFolder {
@@ -22,23 +23,24 @@ package enum StreamFolder {
             do {
                 try FileIO.makeFolder(inner)
                 // Without them, the streams do without: the outer work path has no such files.
-                for name in ["hosts", "limits", "middlewares"] { link("\(workPath.root)/\(name)", "\(inner)/\(name)") }
+                for name in ["hosts", "limits", "middlewares", "waiting"] {
+                    link("\(workPath.root)/\(name)", "\(inner)/\(name)")
+                }
                 symlink(workPath.turnsFolder, "\(inner)/turns")
                 return try open(WorkPath(inner))
             } catch {
-                remove(inner, in: workPath)
+                try? FileManager.default.removeItem(atPath: inner)
+                rmdir(workPath.streamsFolder)
                 throw error
             }
         }
     }
 
     /// Removes a work path whose lock was released.
-    package static func remove(_ inner: WorkPath, in workPath: WorkPath) { remove(inner.root, in: workPath) }
-
-    private static func remove(_ inner: String, in workPath: WorkPath) {
-        try? FileManager.default.removeItem(atPath: inner)
-        // Only an empty folder goes.
-        rmdir(workPath.streamsFolder)
+    package static func remove(_ inner: WorkPath, in workPath: WorkPath) {
+        try? FileManager.default.removeItem(atPath: inner.root)
+        // Only an empty folder goes. Under the lock: another stream may be about to make its own in it.
+        try? FileLock.exclusively(workPath.settingsLockPath) { _ = rmdir(workPath.streamsFolder) }
     }
 
     /// Removes what killed processes have left. It does nothing while another process makes one.
@@ -47,7 +49,7 @@ package enum StreamFolder {
         try? FileLock.exclusively(workPath.settingsLockPath, waiting: 0) {
             for name in try FileIO.names(in: workPath.streamsFolder) {
                 let inner = "\(workPath.streamsFolder)/\(name)"
-                if !EngineLock.isHeld(WorkPath(inner)) { remove(inner, in: workPath) }
+                if !EngineLock.isHeld(WorkPath(inner)) { try? FileManager.default.removeItem(atPath: inner) }
             }
             rmdir(workPath.streamsFolder)
         }

@@ -386,7 +386,7 @@ package struct AWSCredentialMiddleware: RequestMiddleware, RetryMiddleware {
             failure.previousError.map(AWSCredentialBook.saysEnded) != true || failure.progress > 0,
             (try? finder.hasPlace) == true
         else { return .useRules }
-        AWSCredentialBook.shared.recordRefusal()
+        AWSCredentialBook.shared.recordRefusal(began: failure.began)
         return .renewed
     }
 

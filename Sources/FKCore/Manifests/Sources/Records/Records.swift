@@ -165,6 +165,10 @@ package struct Records: Source {
                     + ([401, 403].contains(status) ? " It may need a login." : ""), url: URLMasking.mask(url),
                 status: status)
         }
+        if case .url(let url) = name, search.asked.count == 1, search.isEmptyList {
+            throw DownloadError(
+                .invalidArgument, "The list is empty: it names no URL.", url: URLMasking.mask(url))
+        }
         throw DownloadError(
             .notFound,
             "\(URLMasking.mask(place.title)): no server lists its files. Asked: \(search.asked.joined(separator: ", "))."
@@ -209,6 +213,8 @@ private struct RecordSearch {
     private(set) var status: Int?
     /// True if an answer says that a login is needed.
     private var isRefused = false
+    /// True if the document at the URL that the owner names is a list without files.
+    private(set) var isEmptyList = false
 
     init(
         client: SourceClient, servers: Records.Servers, latest: Bool, form: Manifest.Form?, given: Manifest.Reading
@@ -432,6 +438,8 @@ private struct RecordSearch {
         if let restriction = Self.restriction(in: bytes), let last = asked.indices.last {
             isRefused = true
             asked[last] = asked[last].replacing(" (names no files)", with: " (its files are \(restriction))")
+        } else if isNamed {
+            isEmptyList = true
         }
         return nil
     }
