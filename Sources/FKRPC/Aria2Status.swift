@@ -152,7 +152,7 @@ enum Aria2ErrorCode {
 
     private static func of(status: Int) -> Int {
         switch status {
-        case 401, 403, 407: 24
+        case 401, 407: 24
         case 404, 410: 3
         case 503: 29
         default: 22

@@ -218,6 +218,13 @@ extension RPCService {
     func add(_ tasks: [TaskDescription], barrel: String? = nil, at position: Int?) async throws(RPCError) -> [Result<
         TaskRow, RPCError
     >] {
+        var tasks = tasks
+        for index in tasks.indices where tasks[index].attributes[GID.attribute] == nil {
+            let id = id(of: tasks[index])
+            let gid = table.freeGID(from: id)
+            // Kept with the task, so that it is the same after a restart.
+            if gid != id.leadingWord { tasks[index].attributes[GID.attribute] = GID.text(gid) }
+        }
         let results: [Result<TaskID, DownloadError>]
         do throws(DownloadError) {
             results = try await downloader.prepare(

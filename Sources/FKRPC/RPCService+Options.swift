@@ -255,15 +255,10 @@ enum SessionList {
         let options = task.options
         add("checksum", options.checksum?.description)
         for field in options.headers ?? [] { add("header", "\(field.name): \(field.value)") }
-        if case .fixed(let count) = options.connections { add("split", String(count)) }
-        add("max-download-limit", options.rateLimit.map { String($0) })
-        add("max-tries", options.maxAttempts.map { String($0 > 1_000 ? 0 : $0) })
-        switch options.existing {
-        case .overwrite: add("allow-overwrite", "true")
-        case .refuse: add("auto-file-renaming", "false")
-        case .rename: add("auto-file-renaming", "true")
-        case .skip, nil: break
-        }
+        let (written, rest) = Aria2Options.written(options)
+        lines += written
+        // A session is its owner's file, and has the secrets of header fields as well.
+        add("all-proxy", rest.proxy)
         return try TextListWriter.aria2Lines([row.url] + row.mirrors, lines)
     }
 }

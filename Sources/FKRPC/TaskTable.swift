@@ -144,8 +144,7 @@ package struct TaskTable {
         if let before {
             row.finished = row.finished ?? (before.state == row.state ? before.finished : nil)
         } else {
-            // A gid that is taken, for example by an imported list: the task's own is free.
-            if idOfGID[row.gid] != nil { row.gid = row.id.leadingWord }
+            row.gid = freeGID(row)
             add(gid: row.gid, row.id)
         }
         row.gid = before?.gid ?? row.gid
@@ -155,9 +154,23 @@ package struct TaskTable {
     /// Adds a refused download. It has ended and has no task.
     mutating func add(refused row: TaskRow) -> Change? {
         var row = row
-        if idOfGID[row.gid] != nil { row.gid = row.id.leadingWord }
+        row.gid = freeGID(row)
         add(gid: row.gid, row.id)
         return replace(nil, by: row)
+    }
+
+    /// The gid of a new row: its own, the beginning of its id, or the next free one. Another task may have it, by an imported list or
+    /// because it was made anew with another name.
+    private func freeGID(_ row: TaskRow) -> UInt64 {
+        if idOfGID[row.gid] == nil { return row.gid }
+        return freeGID(from: row.id)
+    }
+
+    /// The beginning of the id, or the next number that no other task has.
+    func freeGID(from id: TaskID) -> UInt64 {
+        var gid = id.leadingWord
+        while let other = idOfGID[gid], other != id { gid &+= 1 }
+        return gid
     }
 
     /// Reads what a request has changed besides the state from a record: place in the queue, addresses, folder and name. The

@@ -18,6 +18,9 @@ final class Connection {
     var request = WebRequest()
     /// True while the service works for the connection. Nothing else is read meanwhile.
     var isBusy = false
+    /// The notifications that wait for the answer to the present request of a WebSocket.
+    var held: [[UInt8]] = []
+    var heldBytes = 0
     /// True while bytes of the client stay in its socket.
     var isStopped = false
     /// True if a WebSocket has been asked for a sign of life.

@@ -37,14 +37,23 @@ extension WebServer {
                     respond(connection, answer.status, "application/json-rpc", answer.body)
                 } else {
                     send(connection, .text, answer.body)
+                    sendHeld(connection)
                 }
                 advance(connection)
             case .ready(let number):
                 guard let connection = connection(numbered: number) else { continue }
                 connection.isBusy = false
+                sendHeld(connection)
                 advance(connection)
             case .message(let number, let bytes):
                 guard let connection = connection(numbered: number), connection.peer != nil else { continue }
+                // A client learns the gid of a new download before its events: the answer comes first, as with aria2.
+                if connection.isBusy {
+                    connection.held.append(bytes)
+                    connection.heldBytes += bytes.count
+                    if connection.heldBytes > WebLimits.stuck { cut(connection) }
+                    continue
+                }
                 // A client that does not read must not fill the memory.
                 if connection.output.count > WebLimits.stuck { cut(connection) } else { send(connection, .text, bytes) }
             }
@@ -277,6 +286,13 @@ extension WebServer {
         connection.output.append(FrameReader.head(kind, count: bytes.count))
         connection.output.append(bytes)
         _ = library.askToWrite(connection.wsi)
+    }
+
+    /// Sends the notifications that have waited for an answer.
+    private func sendHeld(_ connection: Connection) {
+        let messages = connection.held
+        (connection.held, connection.heldBytes) = ([], 0)
+        for message in messages { send(connection, .text, message) }
     }
 
     /// Sends the last frame of a WebSocket.

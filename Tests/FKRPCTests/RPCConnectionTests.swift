@@ -28,6 +28,7 @@ struct RPCConnectionTests {
             while !seen.contains(where: { $0.contains("onDownloadError") }), let message = client.receiveMessage() {
                 seen.append(message)
             }
+            #expect(seen.first?.contains("\"id\":2") == true, "the answer, which names the gid, comes first: \(seen)")
             #expect(
                 seen.contains { $0.contains("aria2.onDownloadStart") }
                     && seen.contains { $0.contains("onDownloadError") })

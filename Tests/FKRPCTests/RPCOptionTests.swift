@@ -166,6 +166,34 @@ struct RPCOptionTests {
         #expect(try await fixture.downloader.control.rateLimit() == nil)
     }
 
+    @Test("no two downloads have one gid, and it stays") func uniqueGIDs() async throws {
+        let fixture = try await RPCFixture(isActive: false)
+        let first = try await fixture.addPaused("a")
+        _ = try await fixture.call("aria2.changeOption", .string(first), .members(["out": "other.bin"]))
+        let second = try await fixture.addPaused("a")
+        #expect(first != second)
+        #expect(try await fixture.call("aria2.remove", .string(second)) == .string(second))
+        #expect(try await fixture.status(first) == "paused")
+        _ = try await fixture.call("aria2.changeGlobalOption", .members(["save-session": "session.txt"]))
+        let third = try await fixture.addPaused("a", .init("out", "third.bin"))
+        #expect(Set([first, second, third]).count == 3)
+        _ = try await fixture.call("aria2.saveSession")
+        let text = String(decoding: try fixture.folder.read("downloads/session.txt"), as: UTF8.self)
+        for gid in [first, third] { #expect(text.contains("  gid=\(gid)\n")) }
+    }
+
+    @Test("a session has the proxy, the time-out and the tries of a task") func sessionOptions() async throws {
+        let fixture = try await RPCFixture(isActive: false)
+        _ = try await fixture.addPaused(
+            "a", .init("all-proxy", "http://u:p@127.0.0.1:9"), .init("timeout", "5"), .init("max-tries", "1"))
+        _ = try await fixture.call("aria2.changeGlobalOption", .members(["save-session": "session.txt"]))
+        #expect(try await fixture.call("aria2.saveSession") == "OK")
+        let text = String(decoding: try fixture.folder.read("downloads/session.txt"), as: UTF8.self)
+        for line in ["all-proxy=http://u:p@127.0.0.1:9", "timeout=5", "max-tries=1"] {
+            #expect(text.contains("  \(line)\n"), "\(text)")
+        }
+    }
+
     @Test("a session is written as a list that brings tasks, gids and pauses back") func session() async throws {
         let fixture = try await RPCFixture(isActive: false)
         let gid = try await fixture.addPaused("a", .init("header", "X-A: 1"), .init("out", "n"))

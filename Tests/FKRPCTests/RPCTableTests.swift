@@ -109,7 +109,7 @@ struct RPCTableTests {
     }
 
     @Test(
-        "HTTP statuses have aria2's codes", arguments: [(404, 3), (410, 3), (401, 24), (403, 24), (503, 29), (500, 22)])
+        "HTTP statuses have aria2's codes", arguments: [(404, 3), (410, 3), (401, 24), (403, 22), (503, 29), (500, 22)])
     func statusCodes(status: Int, code: Int) {
         var error = DownloadError(.httpStatus, "")
         error.status = status

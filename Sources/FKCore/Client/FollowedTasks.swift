@@ -8,7 +8,8 @@ import FKEngine
 struct FollowedTasks: Equatable {
     /// True once this process is the engine.
     private(set) var isOver = false
-    private var hasReplied = false
+    /// True once all requests of the session are answered.
+    private(set) var hasReplied = false
     private var hasTakenOver = false
     /// The URLs of the open tasks, for reports after their info files are gone.
     private var urls: [TaskID: String] = [:]

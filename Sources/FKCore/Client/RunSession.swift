@@ -7,8 +7,9 @@ import Foundation
 package actor RunSession {
     /// A report of a session.
     package enum Event: Sendable {
-        /// This process became the engine. `tookOver` is true if it follows another process's engine.
-        case engine(tookOver: Bool)
+        /// This process became the engine. `tookOver` is true if it follows another process's engine; `open` is the number of its own
+        /// tasks that are not settled.
+        case engine(tookOver: Bool, open: Int)
         /// Another process is the engine, and the session follows its tasks.
         case following(pid: Int32)
         /// The followed engine has shown no sign of life for `EngineWatch.limit` seconds, or shows one again.
@@ -109,7 +110,7 @@ package actor RunSession {
         self.access = access
         guard !isStopped else { return tracker }
         if access.engine != nil { following.begin() }
-        onEvent(following.isOver ? .engine(tookOver: false) : .following(pid: owner()))
+        onEvent(following.isOver ? .engine(tookOver: false, open: 0) : .following(pid: owner()))
         await news.follow(access)
         _ = await access.observeTrims { [trims] files in trims.withLock { $0.append(files) } }
         await access.startQueue()
@@ -152,7 +153,8 @@ package actor RunSession {
         let scope: Engine.Scope = if case .everything = goal { .all } else { .chosen }
         let hooks = SharedEngine.Hooks(
             onNews: { [onEvent] news, holder in onEvent(.engineNews(news, pid: holder?.pid ?? 0)) },
-            onTakeover: { [weak self] engine in await self?.tookOver(engine) }, patience: .infinity)
+            onTakeover: { [weak self] engine in await self?.tookOver(engine) },
+            onOtherOwner: { [weak self] pid in Task { await self?.handOver(to: pid) } }, patience: .infinity)
         return try SharedEngine(
             configure: configure, scope: scope, takesOver: true, chains: chains, own: own,
             crowd: TaskBook.tasksInMemory, hooks: hooks
@@ -178,8 +180,23 @@ package actor RunSession {
     private func tookOver(_ engine: Engine) async {
         guard !following.isOver else { return }
         let isDue = following.tookOver()
-        onEvent(.engine(tookOver: true))
+        onEvent(.engine(tookOver: true, open: tracker.openCount))
         if isDue { await runTargets(engine) }
+    }
+
+    /// Another process runs the downloads now. It runs only what it was asked for, so it is asked for the open tasks of this session.
+    private func handOver(to pid: Int32) async {
+        guard let access, !following.isOver, following.hasReplied, !isStopped else { return }
+        let ids = tracker.openIDs
+        guard !ids.isEmpty else { return }
+        onEvent(.following(pid: pid))
+        if case .everything = goal {
+            _ = await access.answer(EngineMessage(.run(.all), own: own))
+            return
+        }
+        for id in ids where !isStopped && access.engine == nil {
+            _ = await access.answer(EngineMessage(.run(.id(id)), own: own))
+        }
     }
 
     /// Asks for the tasks of this session. `.run` of a task that runs already changes nothing.

@@ -163,12 +163,12 @@ package struct RunTracker: Sendable {
         return open.expected &- open.received
     }
     /// The bytes of all tasks: their lengths, those of failed and suspended ones too, and of cancelled ones what they have received. It
-    /// is a lower bound while the length of a task that may still run is unknown.
+    /// is a lower bound while the length of a task that may still run, or that is suspended, is unknown.
     package var goal: ByteCount {
         let gone = totals.where { $0 == .cancel || $0 == .unknown }
         return ByteCount(
             received: received, expected: max(received, expected &- (gone.expected &- gone.received)),
-            isLowerBound: totals.where { !$0.isSettled }.unknownLengths > 0 || totals.count < total || total == 0)
+            isLowerBound: totals.where { !$0.isOver }.unknownLengths > 0 || totals.count < total || total == 0)
     }
     /// The share of `goal` that is received, in 0...1. It never decreases (`ProgressFraction`). It is 1 if all that is wanted is
     /// complete.

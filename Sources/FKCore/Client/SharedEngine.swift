@@ -19,6 +19,8 @@ actor SharedEngine: EngineAccess {
         var onNews: @Sendable (EngineWatch.News, EngineLock.Holder?) -> Void = { _, _ in }
         /// Called before the queue of a new engine of this process starts, after it has the listeners.
         var onTakeover: @Sendable (Engine) async -> Void = { _ in }
+        /// Called when yet another process owns the work path.
+        var onOtherOwner: @Sendable (Int32) -> Void = { _ in }
         /// The seconds without a sign of life from the owner after which a request is withdrawn.
         var patience: Double = 15
     }
@@ -44,6 +46,8 @@ actor SharedEngine: EngineAccess {
     /// The problems while another process has the tasks.
     private let problems = Problems()
     var lastOwner: EngineOwner?
+    /// The last other process that owned the work path.
+    private var lastProcess: EngineOwner?
     private var loop: Task<Void, Never>?
     /// Ends when the owner writes its changes for this process, or does not answer.
     private(set) var announcement: Task<Void, Never>?
@@ -158,6 +162,10 @@ actor SharedEngine: EngineAccess {
     private func tellOwner() {
         let owner = owner
         guard owner != lastOwner else { return }
+        if case .process(let pid, let host) = owner {
+            if let former = lastProcess, former != .process(pid: pid, host: host) { hooks.onOtherOwner(pid) }
+            lastProcess = owner
+        }
         lastOwner = owner
         observers.tell(owner)
     }

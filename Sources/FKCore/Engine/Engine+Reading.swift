@@ -175,14 +175,16 @@ extension TaskRecord {
     /// Opens the file that has the bytes: the finished one, or the part.
     ///
     /// - Parameter home: the task's destination.
-    /// - Throws: `.notFound` if a finished file is gone or was changed; `.destination` if it cannot be opened.
+    /// - Throws: `.notFound` if a finished file is gone; `.destination` if it was changed or cannot be opened.
     package func readFile(home: String) throws(DownloadError) -> ReadFile {
         if let path, state == .complete {
             let file = try ReadFile(path: path)
             // The birth of the file is not asked for.
             guard file.length == expected ?? file.length, written.map({ file.identity?.matches($0) ?? true }) ?? true
             else {
-                throw DownloadError(.notFound, "\(path) was changed since it was complete.")
+                throw DownloadError(
+                    .destination,
+                    "\(path) was changed since it was complete: its bytes are not those that were downloaded.")
             }
             return file
         }

@@ -141,7 +141,9 @@ package enum Aria2Options {
             if count <= 16 { options.append(Manifest.Option("max-connection-per-server", "\(count)")) }
         }
         if let rate = task.rateLimit { options.append(Manifest.Option("max-download-limit", "\(rate)")) }
-        if let attempts = task.maxAttempts { options.append(Manifest.Option("max-tries", "\(attempts)")) }
+        if let attempts = task.maxAttempts {
+            options.append(Manifest.Option("max-tries", "\(attempts > 1_000 ? 0 : attempts)"))
+        }
         if let seconds = task.timeoutSeconds, let whole = Int(exactly: seconds), (1...600).contains(whole) {
             options.append(Manifest.Option("timeout", "\(whole)"))
             rest.timeoutSeconds = nil

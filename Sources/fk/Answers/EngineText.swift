@@ -5,8 +5,8 @@ enum EngineText {
     static func text(_ news: EngineWatch.News, pid: Int32) -> String {
         switch news {
         case .silent:
-            "warning: process \(pid), which runs the downloads, has shown no sign of life for "
-                + "\(Int(EngineWatch.limit)) s: it is stopped or hung. Continue it with: kill -CONT \(pid), or end it with: "
+            "warning: process \(pid), which runs the downloads, has shown no sign of life: "
+                + "it is stopped or hung. Continue it with: kill -CONT \(pid), or end it with: "
                 + "kill -KILL \(pid) (every byte is kept, and a command that waits here continues)."
         case .back: "process \(pid) runs the downloads again."
         }

@@ -75,26 +75,30 @@ struct RecordText {
 
     /// Why the task is not running, in one sentence.
     ///
-    /// - Parameter isSilent: true if the process that runs the downloads is stopped or hung; the default is false.
-    func reason(engineRuns: Bool, isSilent: Bool = false) -> String {
+    /// - Parameters:
+    ///   - isSilent: true if the process that runs the downloads is stopped or hung; the default is false.
+    ///   - suggested: completes a command with the options that it needs here. The default adds none.
+    func reason(
+        engineRuns: Bool, isSilent: Bool = false, suggested: (String) -> String = { $0 }
+    ) -> String {
         switch record.state {
         case .action where isSilent, .idle where isSilent: EngineText.reason
         case .complete:
             "\(record.path ?? "its file")\(base.map { " in base \($0.name)" } ?? ""), since \(record.finished.map(Timestamp.text) ?? "an unknown time")"
                 + (record.attempts > 0 ? ", after \(Formatting.count(record.attempts, "attempt"))" : "")
         case .error: record.error?.fullText ?? "it failed"
-        case .suspend: "it was suspended; resume it with: fk resume \(record.id.short)"
-        case .cancel: "it was cancelled; start again with: fk retry \(record.id.short)"
+        case .suspend: "it was suspended; resume it with: \(suggested("fk resume \(record.id.short)"))"
+        case .cancel: "it was cancelled; start again with: \(suggested("fk retry \(record.id.short)"))"
         case .action: "it is running"
         case .idle, .unknown:
             if let waiting = record.waiting, waiting.reason == .slot {
-                "it is queued: \(waiting.text), or it is not part of the current run; fk run takes all"
+                "it is queued: \(waiting.text), or it is not part of the current run; \(suggested("fk run")) takes all"
             } else if let waiting = record.waiting, waiting.reason != .engine {
                 waiting.text
             } else if engineRuns {
-                "it is queued: all slots are taken, or it is not part of the current run; fk run takes all"
+                "it is queued: all slots are taken, or it is not part of the current run; \(suggested("fk run")) takes all"
             } else {
-                "no process runs the downloads of this work path; start with: fk run"
+                "no process runs the downloads of this work path; start with: \(suggested("fk run"))"
             }
         }
     }

@@ -41,7 +41,8 @@ struct ArgumentParser: Sendable {
 
     private func finish(_ spec: CommandSpec, _ scanner: inout Scanner) throws -> Result {
         scanner.options = globalOptions + spec.options
-        if ["run", "barrel"].contains(spec.path.first) {
+        // The options of fk cat are its own, and other programs' habits lead elsewhere there.
+        if !["get", "cat", "rpc"].contains(spec.path.first) {
             scanner.optionsOfGet = commands.first { $0.path == ["get"] }?.options ?? []
         }
         scanner.isInCommand = true

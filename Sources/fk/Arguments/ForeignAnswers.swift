@@ -137,6 +137,15 @@ enum ForeignAnswers {
         "range": "--range A-B", "start-pos": "--range N-",
     ]
 
+    /// For the option of aria2 that is about its RPC, behind fk rpc.
+    static let ofRPC: [String: String] = [
+        "enable-rpc": "always so", "rpc-secret": "--secret-file FILE takes the secret from a file",
+        "rpc-listen-port": "--listen ADDRESS:PORT", "rpc-listen-all": "--listen ADDRESS:PORT",
+        "rpc-allow-origin-all": "--allow-origin ORIGIN", "rpc-certificate": "--cert FILE",
+        "rpc-private-key": "--key FILE", "rpc-secure": "--cert FILE and --key FILE",
+        "save-session": "the queue is kept in the work path; clients name a file with changeGlobalOption",
+    ]
+
     /// For the option of one program, where the name means something else there.
     static let special: [String: String] = [
         "aria2:timeout": timeout, "wget:timeout": timeout, "wget:mirror": mirrors,

@@ -48,12 +48,15 @@ struct ForeignOptions: Sendable {
             return command == ["cat"] ? ForeignAnswers.always : ForeignAnswers.cat
         }
         if command == ["cat"], let answer = ForeignAnswers.ofCat[option.long] { return answer }
+        if command == ["rpc"], let answer = ForeignAnswers.ofRPC[option.long] { return answer }
         return ForeignAnswers.special["\(option.program):\(option.long)"] ?? ForeignAnswers.common[option.long]
             ?? ForeignAnswers.none(of: option.long)
     }
 
     /// True for the commands that download, to which the options of other programs belong.
-    static func isAbout(_ command: [String]) -> Bool { ["get", "cat", "run", "barrel"].contains(command.first) }
+    static func isAbout(_ command: [String]) -> Bool {
+        ["get", "cat", "run", "barrel", "rpc"].contains(command.first)
+    }
 
     /// The only program that has this word, or the one that the form of its value points to.
     private static func program(of word: String, next: String?) -> Program? {

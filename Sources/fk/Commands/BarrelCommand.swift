@@ -19,7 +19,11 @@ struct BarrelEditCommand: Command {
         switch edit {
         case .create(let options): return try await create(options)
         case .add(let options): return try await add(options)
-        case .remove(let name, let urls): return try await perform(.removeFromBarrel(name: name, urls: urls))
+        case .remove(let name, let urls):
+            try global.refuseDivided(name) { shard in
+                "Remove the files in the work path of the shard that has them, such as --work-path \(shard)."
+            }
+            return try await perform(.removeFromBarrel(name: name, urls: urls))
         case .delete(let name, let isConfirmed): return try await delete(name, isConfirmed)
         }
     }
@@ -27,19 +31,41 @@ struct BarrelEditCommand: Command {
     /// Without a terminal it does not ask, because only the list of members is lost.
     private func delete(_ name: String, _ isConfirmed: Bool) async throws -> Int32 {
         if !isConfirmed, Confirmation.isPossible {
-            let count = try global.openReader().barrelIDs(name).ids.count
+            let count = try global.openQuery().barrelIDs(name).ids.count
             let kept = "\(Formatting.count(count, "task")) \(count == 1 ? "is" : "are") kept, with all files"
             let question = "Forget barrel \(name)? Its \(kept)."
             guard try Confirmation(context).ask(question) else {
                 throw CommandFailure("Nothing was deleted.", status: ExitStatus.taskFailed)
             }
         }
-        if let plan = try ShardPlan.read(name, in: global.place) {
-            context.warn(
-                "The barrel \(name) is divided into \(plan.count) shards, which alone know what was fetched: fk run would fetch the files "
-                    + "of its tasks again. fk forget forgets the tasks.")
+        guard let plan = try ShardPlan.read(name, in: global.place) else {
+            return try await perform(.deleteBarrel(name: name))
         }
-        return try await perform(.deleteBarrel(name: name))
+        context.warn(
+            "The barrel \(name) was divided into \(Formatting.count(plan.count, "shard")), which alone know what was fetched: fk run would "
+                + "fetch the files of its tasks again. fk forget forgets the tasks.")
+        return try await delete(name, divided: plan)
+    }
+
+    /// Deletes the barrel in the work path of each shard, then here, and then the division: a kill before that leaves the rest to the next
+    /// `fk barrel delete`.
+    private func delete(_ name: String, divided plan: ShardPlan) async throws -> Int32 {
+        let shards = (1...plan.count).compactMap { Shard($0, of: plan.count).map { global.place.shard($0) } }
+        for place in shards where place.hasBarrel(name) {
+            var context = context
+            (context.global.workPath, context.global.isWorkPathGiven) = (place.root, true)
+            let client = EngineClient.reportingSilence(context.global.configure, context)
+            let (reply, _) = try await client.perform(.deleteBarrel(name: name))
+            if case .failed(let error) = reply { throw error }
+        }
+        if global.place.hasBarrel(name) {
+            let status = try await perform(.deleteBarrel(name: name))
+            guard status == ExitStatus.done else { return status }
+        } else {
+            context.say("barrel \(name) deleted; its tasks were kept")
+        }
+        try ShardPlan.remove(name, in: global.place)
+        return ExitStatus.done
     }
 
     private func create(_ options: BarrelCreateOptions) async throws -> Int32 {

@@ -24,7 +24,7 @@ struct BarrelSyncCommand: Command {
                 + "and changed files; and prints a line for each: new, changed or gone, and its name. Files that the listing says are "
                 + "unchanged cost no request. Where it says nothing about versions, each file is asked for with a conditional request.",
             "What is gone from the source stays, unless --delete is given. It deletes only files that fk wrote and nobody has changed; "
-                + "others stay and are named. It deletes nothing if any part of the source could not be listed, or if more than "
+                + "others stay and are named. It deletes nothing if any part of the source could not be listed or used, or if more than "
                 + "--max-delete would go, or if a new or changed file could not be fetched. A file that another barrel has too, that was "
                 + "changed or that fk did not write stays, and leaves the barrel. Folders stay, unless a new file has the name of one that is "
                 + "empty then. Without a terminal, --delete needs --yes.",
@@ -63,7 +63,7 @@ struct BarrelSyncCommand: Command {
         var isInStep = comparison.isSure && listed.refused == 0
         if !comparison.isSure {
             context.errors.writeLine(
-                "fk: \(Escaping.visible("\(URLMasking.mask(source.source.title)): a part could not be listed, so nothing counts as gone."))"
+                "fk: \(Escaping.visible("\(URLMasking.mask(source.source.title)): a part could not be \(listed.isIncomplete ? "listed" : "used"), so nothing counts as gone."))"
             )
         }
         let deletion = SyncDeletion(

@@ -63,9 +63,10 @@ struct CatCommand: Command {
                     if let code = await output.write(chunk) { return try ended(code, line) }
                     line.add(chunk.count, of: length(iterator.length))
                 }
-            } catch {
+            } catch let error as DownloadError {
                 line.clear()
-                throw error
+                // The file has failed, and not the work path or the name.
+                throw CommandFailure(error.fullText, status: ExitStatus.taskFailed)
             }
             line.clear()
         }

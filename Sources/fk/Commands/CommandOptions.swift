@@ -13,7 +13,7 @@ struct GetOptions: Sendable {
     var sources: [SourceImport] = []
     /// True for all files of one source (`-r`).
     let isRecursive: Bool
-    /// The URLs among the operands that end with a slash, as folders do.
+    /// The URLs among the operands that may be folders: their last part has no dot.
     var folders: [String]
     /// True prints what the sources have, and fetches nothing.
     var isDryRun: Bool
@@ -57,7 +57,13 @@ struct GetOptions: Sendable {
             }
             let names = try arguments.operands.filter { try Self.isName($0, context) }
             urls = arguments.operands.filter { !names.contains($0) }
-            if let name = names.first(where: Self.isPublication), barrel == nil {
+            let registry = try names.isEmpty ? nil : SourceImport.registry(context)
+            if barrel == nil,
+                let name = names.first(where: { name in
+                    Self.isPublication(name)
+                        || SourceReference(name).map { registry?[$0.scheme] is ProgramSource } == true
+                })
+            {
                 throw arguments.error(
                     "\(Escaping.visible(name)) stands for several files: name a barrel for them with -b NAME, or give -r."
                 )
@@ -71,7 +77,11 @@ struct GetOptions: Sendable {
                 try SourceImport($0, arguments, context, isSingle: !Self.isPublication($0))
             }
         }
-        folders = urls.filter { $0.prefix { $0 != "?" && $0 != "#" }.hasSuffix("/") }
+        folders = urls.filter { url in
+            url.prefix { $0 != "?" && $0 != "#" }.split(separator: "/", omittingEmptySubsequences: false).last.map {
+                !$0.contains(".")
+            } ?? false
+        }
         input = try TaskInput(arguments, urls: urls, context: context, needsTask: sources.isEmpty)
         input.barrel = barrel
         run = try RunOptions(arguments, context)

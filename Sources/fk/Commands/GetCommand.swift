@@ -43,7 +43,8 @@ struct GetCommand: Command {
             let records = (try? reader.records(url: url)) ?? []
             guard let record = records.first(where: { $0.state == .complete }), let path = record.path,
                 let length = record.expected, length <= FolderListing.maxBytes,
-                let bytes = FileManager.default.contents(atPath: path), FolderListing.isOne(Array(bytes), of: url)
+                let bytes = FileManager.default.contents(atPath: path),
+                FolderListing.isOne(Array(bytes), of: url.hasSuffix("/") ? url : url + "/")
             else { continue }
             let shown = ShellWord.quoted(URLMasking.mask(url))
             context.warn(
@@ -292,7 +293,9 @@ struct RunCommand: Command {
         let count = try Detach.startAll(options.run, context)
         if !global.quiet, !global.json {
             context.errors.writeLine(
-                "\(Formatting.count(count, "task")) in the background; watch with: \(global.suggested("fk watch"))"
+                count == 0
+                    ? "Nothing is waiting to be fetched."
+                    : "\(Formatting.count(count, "task")) in the background; watch with: \(global.suggested("fk watch"))"
             )
         }
         return ExitStatus.done

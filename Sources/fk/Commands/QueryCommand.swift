@@ -110,7 +110,7 @@ struct WhyCommand: Command {
             let limit = limits[record.id]
             let home = reader.home(of: record.id)
             let reason = RecordText(record, in: home.places).reason(
-                engineRuns: EngineLock.isHeld(home), isSilent: reader.isSilent(record.id))
+                engineRuns: EngineLock.isHeld(home), isSilent: reader.isSilent(record.id), suggested: global.suggested)
             return (record: record, reason: reason + (limit.map { ", limited by \($0.text)" } ?? ""), limit: limit)
         }
         if global.json {

@@ -4,7 +4,7 @@ import Foundation
 
 /// `fk verify`: reads finished files again, and with `--repair` fetches damaged ones.
 struct VerifyCommand: Command {
-    enum Targets: Sendable {
+    enum Targets: Sendable, Hashable {
         case all
         case tasks([TaskReference])
         case barrel(String)
@@ -20,7 +20,7 @@ struct VerifyCommand: Command {
         discussion: [
             "Compares each finished file with its digest, if one is known, otherwise with the checksums of its pieces, which "
                 + "are kept since the bytes arrived. Prints a line for each file: right, damaged, missing or unverifiable, and "
-                + "its name. Exit status 1: a file is damaged or missing.",
+                + "its name. Exit status 1: a file is damaged or missing, or one that was named is not finished.",
             "--repair fetches only the damaged ranges into a copy, from a mirror first if there is one. The copy replaces the "
                 + "file once it has the right digest or checksums; otherwise the file stays as it was. A missing file is "
                 + "fetched again. Exit status 1: a file could not be repaired.",
@@ -86,14 +86,21 @@ struct VerifyCommand: Command {
         }
         write(&files, to: &array)
         array?.end()
-        if !counts.isEmpty, !global.quiet, !global.json {
-            let sums: [VerifiedFile.Result] = [.right, .damaged, .missing, .unverifiable]
-            context.errors.writeLine(
-                sums.compactMap { result in counts[result].map { "\($0) \(result.rawValue)" } }.joined(separator: ", "))
+        let unfinished = context.output.failure == nil ? ids.count - counts.values.reduce(0, +) - unread : 0
+        if !global.quiet, !global.json {
+            let results: [VerifiedFile.Result] = [.right, .damaged, .missing, .unverifiable]
+            var sums = results.compactMap { result in counts[result].map { "\($0) \(result.rawValue)" } }
+            if unfinished > 0, targets != .all { sums.append("\(unfinished) not finished") }
+            if !sums.isEmpty { context.errors.writeLine(sums.joined(separator: ", ")) }
+            if counts.isEmpty, unread == 0, unfinished == 0 || targets == .all {
+                context.errors.writeLine("No finished files.")
+            }
         }
-        if counts.isEmpty, unread == 0, !global.quiet, !global.json { context.errors.writeLine("No finished files.") }
+        // Who names files wants to use them: one that is not there is not right.
+        var isLacking = false
+        if case .tasks = targets { isLacking = unfinished > 0 }
         guard !renewals.isEmpty, let repair else {
-            let isWhole = counts[.damaged] == nil && counts[.missing] == nil && unread == 0
+            let isWhole = counts[.damaged] == nil && counts[.missing] == nil && unread == 0 && !isLacking
             return isWhole ? ExitStatus.done : ExitStatus.taskFailed
         }
         let status = try await perform(renewals, repair, reader)
@@ -107,7 +114,7 @@ struct VerifyCommand: Command {
                 context.errors.writeLine("\(repaired.count) repaired" + (rest > 0 ? ", \(rest) not repaired" : ""))
             }
         }
-        return status == ExitStatus.done && unread > 0 ? ExitStatus.taskFailed : status
+        return status == ExitStatus.done && (unread > 0 || isLacking) ? ExitStatus.taskFailed : status
     }
 
     /// Repairs the files, those of a shard in its work path. The first signal ends it.

@@ -40,6 +40,8 @@ struct ListedTasks {
     private(set) var refused = 0
     /// True if a part of a server's list could not be read, so that files may be missing.
     private(set) var isIncomplete = false
+    /// True if an entry could not be used. Names with a dot in front, which are left out on purpose, are no faults.
+    var hasFaults: Bool { refused > hiddenCount }
     /// The list without its entries; nil before it was read.
     private(set) var manifest: Manifest?
     /// The answers of the source's servers, to be stored once the barrel is there; nil for none.

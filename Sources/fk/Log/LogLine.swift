@@ -53,7 +53,7 @@ extension LogLine {
     /// The lines of an event. Most events have none or one.
     static func lines(of event: RunSession.Event) -> [LogLine] {
         switch event {
-        case .engine(let tookOver):
+        case .engine(let tookOver, _):
             [LogLine(.info, "engine", [("role", "owner"), ("reason", tookOver ? "the former owner has ended" : nil)])]
         case .following(let pid): [LogLine(.info, "engine", [("role", "follower"), ("owner", "\(pid)")])]
         case .engineNews(.silent, let pid):

@@ -13,7 +13,8 @@ enum ManualText {
         "Results go to standard output; progress, warnings and errors go to standard error. With --json every query "
             + "prints one JSON document and every run one object a line.",
         "Options may stand before or after arguments. '--option=value' and '--option value' are the same; '--' ends the "
-            + "options. A task is named by its URL or by at least six digits of its id. SIZE and RATE take the suffixes K, "
+            + "options. A task is named by its URL, by the path or the name of its file, which may be a pattern such as '*.iso', or by at "
+            + "least six digits of its id. SIZE and RATE take the suffixes K, "
             + "M and G, which are powers of 1024.",
     ]
 

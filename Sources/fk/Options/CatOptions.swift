@@ -65,6 +65,12 @@ struct CatOptions: Sendable {
                 "\(Escaping.visible(name)) stands for several files: name them by their URLs, or fetch them with fk get -b NAME."
             )
         }
+        if let name = arguments.operands.first(where: { name in
+            SourceReference(name).map { $0.rest.hasPrefix("//") && !["http", "https"].contains($0.scheme) } == true
+        }), try SourceImport.registry(context)[SourceReference(name)?.scheme ?? ""] != nil {
+            throw arguments.error(
+                "fk cat reads http and https URLs: fk get \(ShellWord.quoted(name)) fetches \(Escaping.visible(name)).")
+        }
         items = arguments.operands.map { $0.contains("://") ? .url : .task(TaskReference($0)) }
         let urls = arguments.operands.filter { $0.contains("://") }
         if arguments.has("metalink"), urls.count < items.count {

@@ -27,6 +27,12 @@ enum CertificateFile {
             return nil
         }
         let path = try Paths.absolute(given, from: context.workingDirectory)
+        // curl's CERT:PASSWORD. The password is not repeated.
+        if access(path, F_OK) != 0, let colon = given.lastIndex(of: ":"), access(String(given[..<colon]), F_OK) == 0 {
+            throw arguments.error(
+                "--cert: give the file alone, without a password: fk reads keys that are not encrypted, from --cert or --key FILE."
+            )
+        }
         let keyPath = try arguments["key"].map { try Paths.absolute($0, from: context.workingDirectory) }
         for (option, path, isChecked) in [
             ("--cert", path, TrustFiles.checkAuthorities), ("--key", keyPath ?? path, TrustFiles.checkKey),

@@ -15,13 +15,13 @@ struct FinishedPaths: Sendable {
     let isTerminal: Bool
 
     /// - Parameters:
-    ///   - choice: nil selects paths where standard output is open and not a terminal, unless the run is quiet.
+    ///   - choice: nil selects paths where standard output is not a terminal, unless the run is quiet.
     ///   - isNUL: true ends each path with NUL instead of a line feed, and asks for the paths.
     /// - Returns: nil if nothing is to be printed.
     init?(_ choice: Choice?, isNUL: Bool, _ context: CommandContext) {
         guard !context.global.json else { return nil }
         isTerminal = context.outputTerminal(.never).isTerminal
-        let isDefault = choice == nil && !isTerminal && !context.global.quiet && ProcessWords.isOpenForWriting(1)
+        let isDefault = choice == nil && !isTerminal && !context.global.quiet
         guard choice == .path || isDefault || isNUL && choice == nil else { return nil }
         output = context.output
         end = isNUL ? "\0" : "\n"

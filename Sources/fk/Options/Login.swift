@@ -33,6 +33,7 @@ enum Login {
             password = String(text[text.utf8.index(after: colon)...])
         } else {
             guard let answer = try ask(name) else {
+                if PasswordPrompt.isPossible { throw arguments.error("--user: no password was given.") }
                 throw arguments.error(
                     "--user: there is no terminal to ask for the password of \(Escaping.visible(name)). Give NAME:PASSWORD, "
                         + "or use --netrc.")
@@ -55,6 +56,14 @@ extension TaskOptions {
 
 /// Asks for a password on the terminal, which does not show it.
 enum PasswordPrompt {
+    /// True if there is a terminal.
+    static var isPossible: Bool {
+        let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC)
+        guard terminal >= 0 else { return false }
+        close(terminal)
+        return true
+    }
+
     /// - Returns: nil if there is no terminal, or if the answer was ended by Ctrl-D.
     /// - Throws: `CommandFailure` after Ctrl-C.
     static func ask(name: String) throws -> String? {

@@ -178,6 +178,11 @@ struct TaskInput: Sendable {
         let urls = try Self.expanded(urls, arguments, context)
         for url in urls {
             guard let reason = InputURL.fault(in: url) else { continue }
+            if !url.contains("://"), access(url, F_OK) == 0 {
+                let word = ShellWord.quoted(url)
+                throw arguments.error(
+                    "\(Escaping.visible(url)) is a file here and no URL: -i \(word) reads a list of URLs.")
+            }
             throw arguments.error(
                 SourceImport.unknownScheme(url, context) ?? "Not a URL to download: \(reason).")
         }

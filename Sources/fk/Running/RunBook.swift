@@ -55,7 +55,8 @@ struct RunBook: Sendable {
             throw CommandFailure(
                 numbers.isEmpty
                     ? "There is no run with failed or suspended files."
-                    : "There is no \(name.words). Kept are: \(kept).", status: ExitStatus.taskFailed)
+                    : "There is no \(name.words). Kept are: \(kept).",
+                status: name == .last ? ExitStatus.taskFailed : ExitStatus.notFound)
         }
         let bytes = try FileIO.contents(of: "\(workPath.runsFolder)/\(number)", limit: 2 * Self.taskLimit * 65)
         return bytes.split(separator: UInt8(ascii: "\n")).compactMap {

@@ -14,7 +14,7 @@ final class RunPresenter: Sendable {
         var barrelPrevious = ExactMap<Int64>()
         /// Without a tracker, a barrel has the sums of the run.
         var barrels: [(name: String, tracker: RunTracker?)] = []
-        var started: [TaskID: (date: Date, received: Int64)] = [:]
+        var started: [TaskID: (time: ContinuousClock.Instant, received: Int64)] = [:]
         var meters = RunMeters()
         /// Why a sample of the waiting tasks waits.
         var waits: [Waiting] = []
@@ -32,13 +32,15 @@ final class RunPresenter: Sendable {
         /// The tasks that could not be created.
         var notAdded = 0
         var failed = RunFailures()
+        /// A barrel of this run and the number of its members that were suspended before, which are left out.
+        var leftOut: (barrel: String, count: Int)?
         /// The suspended tasks of this run.
         var suspended: Set<TaskID> = []
         /// The name under which the failed and suspended tasks were kept at the end.
         var run: RunName?
         var names = SeenNames()
         /// When the last line about the run was written.
-        var lastStatus = Date()
+        var lastStatus = ContinuousClock.now
     }
 
     private let context: CommandContext
@@ -47,7 +49,8 @@ final class RunPresenter: Sendable {
     private let json: JSONLines?
     private let paths: FinishedPaths?
     private let statusInterval: Double
-    private let begun = Date()
+    /// Not the wall clock, which may be set during the run.
+    private let begun = ContinuousClock.now
     private let state: Locked<State>
 
     /// The most tasks waiting for their next attempt that have a row each. More are counted in one line.
@@ -85,12 +88,16 @@ final class RunPresenter: Sendable {
 
     func show(_ event: RunSession.Event) {
         switch event {
-        case .engine(let tookOver):
+        case .engine(let tookOver, let open):
             state.withLock { state in
                 state.isEngine = !tookOver
                 state.meters.isStill = false
             }
-            if tookOver { showNote("The process that ran the downloads has ended: this one continues with them.") }
+            if tookOver, open > 0 {
+                showNote(
+                    "The process that ran the downloads has ended: this one continues with its own "
+                        + "\(Formatting.count(open, "file")).")
+            }
         case .following(let pid):
             showNote("Process \(pid) runs the downloads of this work path: following it.")
         case .engineNews(let news, let pid):
@@ -104,6 +111,7 @@ final class RunPresenter: Sendable {
         case .progress(let running, let tracker): progress(running, tracker)
         case .members(let name, let tracker):
             state.withLock { state in
+                state.leftOut = (name, tracker.count(.suspend))
                 for index in state.barrels.indices where state.barrels[index].name.isExactly(name) {
                     state.barrels[index].tracker = tracker
                 }
@@ -195,7 +203,7 @@ final class RunPresenter: Sendable {
             if info.state == .action {
                 if showsNames { _ = state.names.add(info) }
                 // All attempts and the time between them count together.
-                if state.started[info.id] == nil { state.started[info.id] = (Date(), info.count.received) }
+                if state.started[info.id] == nil { state.started[info.id] = (.now, info.count.received) }
                 // Bytes from before this run are not counted as received in it.
                 if json != nil, state.previous[info.id] == nil { state.previous[info.id] = info.count.received }
             }
@@ -239,7 +247,7 @@ final class RunPresenter: Sendable {
         var line = FinishedLine(
             name: info.shownName, label: label, outcome: outcome, bytes: info.count.received,
             fetched: begin.map { info.count.received - $0.received },
-            seconds: begin.map { Date().timeIntervalSince($0.date) })
+            seconds: begin.map { (ContinuousClock.now - $0.time) / .seconds(1) })
         // A follower may hear of the beginning and the end of a small file at once.
         if let seconds = line.seconds, seconds < 0.05, !state.withLock(\.isEngine) { line.seconds = nil }
         line.note = info.takenName.map { "\(Escaping.visible($0)) exists" }
@@ -269,8 +277,8 @@ final class RunPresenter: Sendable {
             }
             if let json { writeProgress(json, running, tracker, &state) }
             let (lines, total) = Self.rows(running, tracker, state, time: time, now: now)
-            let isDue = now.timeIntervalSince(state.lastStatus) >= statusInterval
-            if isDue { state.lastStatus = now }
+            let isDue = (ContinuousClock.now - state.lastStatus) / .seconds(1) >= statusInterval
+            if isDue { state.lastStatus = .now }
             return (lines, total, isDue)
         }
         guard json == nil else { return }
@@ -332,7 +340,7 @@ final class RunPresenter: Sendable {
 
     /// Ends the live view and writes the summary.
     func close(_ tracker: RunTracker) {
-        let seconds = Date().timeIntervalSince(begun)
+        let seconds = (ContinuousClock.now - begun) / .seconds(1)
         let failed = state.withLock { $0.failed }
         let run = name(failed.ids, suspended: tracker.suspendedIDs)
         state.withLock { state in if let json { writeProgress(json, [], tracker, &state) } }
@@ -341,8 +349,15 @@ final class RunPresenter: Sendable {
                 complete: tracker.count(.complete), error: tracker.count(.error), suspend: tracker.count(.suspend),
                 bytes: tracker.fetched, seconds: (seconds * 1000).rounded() / 1000))
         view.close(keepsTotal: false)
-        let notAdded = state.withLock { $0.notAdded }
-        guard json == nil, !global.quiet, tracker.total + notAdded > 0 else { return }
+        let (notAdded, leftOut) = state.withLock { ($0.notAdded, $0.leftOut) }
+        guard json == nil, !global.quiet else { return }
+        if let leftOut, leftOut.count > 0 {
+            let verb = leftOut.count == 1 ? "is" : "are"
+            context.say(
+                "\(Formatting.count(leftOut.count, "suspended file")) of \(leftOut.barrel) \(verb) left out: "
+                    + global.suggested("fk resume -b \(ShellWord.quoted(leftOut.barrel))"))
+        }
+        guard tracker.total + notAdded > 0 else { return }
         var parts = ["\(tracker.count(.complete)) of \(tracker.total) complete"]
         let already = state.withLock { $0.already }
         if !already.isListed { parts[0] += " (\(already.count) already)" }

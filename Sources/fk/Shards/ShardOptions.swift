@@ -53,7 +53,7 @@ struct ShardOptions: Sendable {
     /// - Throws: `UsageError` for an impossible shard; `.workPathUnusable` and similar codes.
     func enter(_ barrel: String?, _ context: CommandContext) throws -> ShardPlace {
         let root = WorkPath(context.global.workPath)
-        let list = barrel.map { "The barrel \(Escaping.visible($0))" } ?? "The list in \(Escaping.visible(root.root))"
+        let list = barrel.map { "the barrel \(Escaping.visible($0))" } ?? "the list in \(Escaping.visible(root.root))"
         do {
             // What cannot be right is refused before anything is written.
             var (shard, plan) = try request.resolve(
@@ -115,7 +115,7 @@ extension GlobalOptions {
     func refuseDivided(_ name: String, _ advice: (_ shard: String) -> String) throws {
         guard let plan = try ShardPlan.read(name, in: place), let first = Shard(1, of: plan.count) else { return }
         throw CommandFailure(
-            "The barrel \(Escaping.visible(name)) is divided into \(plan.count) shards. "
+            "The barrel \(Escaping.visible(name)) is divided into \(Formatting.count(plan.count, "shard")). "
                 + advice(ShellWord.quoted(place.shard(first).root)), status: ExitStatus.usage)
     }
 }

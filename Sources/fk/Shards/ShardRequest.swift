@@ -124,8 +124,12 @@ extension ShardPlan {
     fileprivate func checked(_ count: Int, _ list: String) throws(ShardError) -> Self {
         guard count == self.count else {
             throw ShardError(
-                "\(list) is divided into \(self.count) shards, not \(count). To divide it anew, finish or stop its shards, "
-                    + "and make another barrel of what is missing: 'fk barrel export --missing'.")
+                "\(list.prefix(1).uppercased())\(list.dropFirst()) is divided into \(Formatting.count(self.count, "shard")), not \(count). "
+                    + (list.hasPrefix("the barrel")
+                        ? "To divide it anew, finish or stop its shards, and make another barrel of what is missing: "
+                            + "'fk barrel export --missing'."
+                        : "All lists without a barrel share one division: name a barrel for another list with -b NAME.")
+            )
         }
         return self
     }

@@ -29,10 +29,4 @@ enum ProcessWords {
             _ = open("/dev/null", descriptor == 0 ? O_WRONLY : O_RDONLY)
         }
     }
-
-    /// False for a stream that was closed when the process began.
-    static func isOpenForWriting(_ descriptor: Int32) -> Bool {
-        let flags = fcntl(descriptor, F_GETFL)
-        return flags >= 0 && flags & O_ACCMODE != O_RDONLY
-    }
 }

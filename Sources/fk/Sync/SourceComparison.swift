@@ -8,10 +8,11 @@ import Foundation
 /// | the listing | the barrel | result |
 /// | --- | --- | --- |
 /// | has the file | has no task of it, or an unfinished one | new |
+/// | has the file | has a finished version, and the next one unfinished | changed |
 /// | has another version, size or digest | has it finished | changed |
 /// | says the same version | has it finished | same |
 /// | says no version | has it finished | uncertain: its server is asked |
-/// | has no such file, and is whole | has a task that came from the source, and that the words choose | gone |
+/// | has no such file, and each of its entries can be used | has a task that came from the source, and that the words choose | gone |
 /// | has no such file | has any other task | not mentioned |
 ///
 /// A file is the same by its task or, where its URL has changed, by its place. Another URL is another version, unless a digest or the
@@ -49,7 +50,7 @@ struct SourceComparison {
     private(set) var sums: [Result: (count: Int, bytes: Int64)] = [:]
     /// The number of members that came from the source, before.
     private(set) var members = 0
-    /// False if a part of the place could not be listed: nothing is gone then.
+    /// False if a part of the place could not be listed, or if an entry of the listing could not be used: nothing is gone then.
     let isSure: Bool
     /// The tasks of new files, in order.
     private(set) var added: TaskSpool
@@ -81,7 +82,7 @@ struct SourceComparison {
         self.folder = folder
         roots = [folder, EntryFolders.resolved(folder)]
         self.show = show
-        isSure = !listed.isIncomplete
+        isSure = !listed.isIncomplete && !listed.hasFaults
         let scratch = try ScratchFolder.base(context)
         added = TaskSpool(folder: scratch)
         let places = context.global.place.places
@@ -140,7 +141,7 @@ struct SourceComparison {
                 let name = name(of: record)
                 guard isSure, source.chooses(name), !listed.leavesOut(name, in: record.task.directory) else { continue }
                 let file = File(
-                    result: .gone, name: name, url: record.task.url, size: record.received, id: record.id)
+                    result: .gone, name: name, url: record.task.url, size: record.ofFinished.received, id: record.id)
                 count(file, 1)
                 files.append(file)
             }
@@ -181,9 +182,10 @@ struct SourceComparison {
                 file.isUncertain = true
                 file.task = task
             }
-        } else if let record, isMoved {
+        } else if let record, isMoved || record.former != nil {
+            // What a synchronization has begun to replace, too.
             file.result = .changed
-            file.isMoved = !record.address(0).isExactly(task.url)
+            file.isMoved = isMoved && !record.address(0).isExactly(task.url)
             file.isUnfinished = true
             file.task = task
         }

@@ -15,6 +15,9 @@ struct SyncDeletion {
     let client: EngineClient
     let context: CommandContext
 
+    /// The barrel's folder with its symbolic links resolved.
+    private var root: String { EntryFolders.resolved(comparison.folder) }
+
     /// True if more is gone than may be deleted.
     var isTooMuch: Bool {
         let count = comparison.number(.gone)
@@ -80,7 +83,7 @@ struct SyncDeletion {
         var left: [SourceComparison.File] = []
         for file in gone {
             guard let record = records[file.id] else { continue }
-            guard let reason = Self.reasonToStay(record, user: users[file.id]) else {
+            guard let reason = reasonToStay(record.ofFinished, user: users[file.id]) else {
                 deleted.append(file)
                 continue
             }
@@ -97,7 +100,7 @@ struct SyncDeletion {
         Answers(context).warn(problems)
         if case .failed(let error) = reply { throw error }
         for file in deleted {
-            let path = records[file.id]?.path
+            let path = records[file.id]?.ofFinished.path
             let isThere = path.map { FileNames.exists($0) } ?? false
             comparison.print(file, as: isThere ? "gone" : "deleted")
             if makesRoom, !isThere, let path { Self.removeEmptyFolders(above: path, of: file.name) }
@@ -105,8 +108,11 @@ struct SyncDeletion {
     }
 
     /// Why a file is not deleted; nil if it is. The engine looks again when it deletes.
-    private static func reasonToStay(_ record: TaskRecord, user: String?) -> String? {
+    private func reasonToStay(_ record: TaskRecord, user: String?) -> String? {
         if let user { return "\(user) has it too" }
+        if let path = record.path, !Paths.isBelow(EntryFolders.resolved(path.folderPart) + "/x", root) {
+            return "a symbolic link leads out of the barrel's folder to it"
+        }
         switch record.path.map({ record.claim($0) }) ?? .gone {
         case .ours, .gone: return nil
         case .oursEdited: return "it was changed after fk wrote it"

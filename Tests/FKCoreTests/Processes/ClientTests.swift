@@ -107,7 +107,7 @@ struct ClientTests {
         var lines: [String] = []
         mutating func add(_ event: RunSession.Event) {
             switch event {
-            case .engine(let tookOver): lines.append(tookOver ? "engine, took over" : "engine")
+            case .engine(let tookOver, _): lines.append(tookOver ? "engine, took over" : "engine")
             case .following: lines.append("following")
             case .engineNews(let news, _): lines.append("engine is \(news)")
             case .replies(let replies): lines.append("replies \(replies.count)")

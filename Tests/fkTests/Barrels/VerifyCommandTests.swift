@@ -174,7 +174,11 @@ final class VerifyCommandTests: ServedSuite {
         #expect(try await sandbox.fk("verify", "-b", "none").status == 4)
         #expect(try await sandbox.fk("verify", "http://none.example/").status == 4)
         let nothing = try await sandbox.fk("verify", "-b", "b")
-        #expect(nothing.status == 0 && nothing.output == "" && nothing.errors == "No finished files.\n")
+        #expect(nothing.status == 0 && nothing.output == "" && nothing.errors == "1 not finished\n")
+        // Who names a file wants it whole.
+        let named = try await sandbox.fk("verify", server.url("/large"))
+        #expect(named.status == 1 && named.errors == "1 not finished\n", "\(named)")
+        #expect(try await sandbox.done("verify", "--all").errors == "No finished files.\n")
         try await sandbox.done("barrel", "run", "b")
         func pieces() -> [String] {
             (FileManager.default.enumerator(atPath: sandbox.workPath)?.allObjects as? [String] ?? []).filter {

@@ -65,6 +65,21 @@ import Testing
         for part in row.says { #expect(text.contains(part), "\(text)") }
     }
 
+    @Test("aria2's options of its RPC lead to those of fk rpc, and an option of fk get is named by other commands")
+    func otherCommands() throws {
+        for (line, says) in [
+            ("rpc --rpc-secret x", "--secret-file"), ("rpc --rpc-listen-port 1 --rpc-allow-origin-all", "--listen"),
+            ("rpc --rpc-listen-port 1 --rpc-allow-origin-all", "--allow-origin"),
+            ("verify --all --limit-rate 1M", "it is an option of fk get"),
+        ] {
+            let error = try #require(throws: UsageError.self) {
+                try CommandTable.parser.parse(line.split(separator: " ").map(String.init))
+            }
+            let text = ([error.message] + error.lines).joined(separator: "\n")
+            #expect(text.contains(says) && !text.contains("fk has none"), "\(line): \(text)")
+        }
+    }
+
     @Test("No option of another program is taken for a mistyped one of ours, and each has an answer")
     func all() throws {
         for (program, names) in [

@@ -59,6 +59,15 @@ struct CatCommandTests {
         #expect(!leftovers)
     }
 
+    @Test("a finished file that was edited: status 1, and none of its bytes") func edited() async throws {
+        server.serve("/f", [1, 2, 3])
+        try await sandbox.done("get", server.url("/f"))
+        try sandbox.put("other", "f")
+        let result = try await sandbox.fk("cat", "f")
+        #expect(result.status == 1 && result.output == "", "\(result)")
+        #expect(result.errors.contains("was changed since it was complete"), "\(result.errors)")
+    }
+
     @Test("--keep keeps the file, and a known one is read and not fetched again")
     func known() async throws {
         let kept = try await sandbox.done("cat", "--keep", server.url("/a"))

@@ -80,7 +80,7 @@ import Testing
             #expect(try await sandbox.fk(words).status == 2, "\(words)")
         }
         let unknown = try await sandbox.fk("retry", "--run", "r7")
-        #expect(unknown.status == 1 && unknown.errors == "fk: There is no run r7. Kept are: r1, r2.\n")
+        #expect(unknown.status == 4 && unknown.errors == "fk: There is no run r7. Kept are: r1, r2.\n")
     }
 
     @Test("The newest 20 runs are kept, and a name is no beginning of an id") func runBook() throws {

@@ -113,6 +113,15 @@ import Testing
         #expect(result.status == 2 && result.errors.contains("c:2: ") && server.requests.isEmpty, "\(result)")
     }
 
+    @Test("a file in place of a URL is a list") func fileAsURL() async throws {
+        let sandbox = try Sandbox()
+        try "http://h/1\n".write(toFile: "\(sandbox.files)/list.txt", atomically: true, encoding: .utf8)
+        for name in ["list.txt", "./list.txt"] {
+            let result = try await sandbox.fk("get", name)
+            #expect(result.status == 2 && result.errors.contains("-i \(name) reads a list of URLs"), "\(result)")
+        }
+    }
+
     @Test("--glob has no meaning for a list") func glob() async throws {
         let sandbox = try Sandbox()
         try "http://h/[1-2]\n".write(toFile: "\(sandbox.files)/l", atomically: true, encoding: .utf8)

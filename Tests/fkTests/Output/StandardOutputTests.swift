@@ -72,8 +72,10 @@ final class StandardOutputTests: ServedSuite {
         #expect(try sandbox.bytes("f") == [1, 2, 3])
         #expect(try await shell("$FK list >&-").status == 1)
         #expect(try await sandbox.json("list").array.count == 1)
-        // Where there is no result to write, a closed stream is no failure.
-        #expect(try await shell("$FK get $URL-2 <&- >&- 2>&-").status == 0)
+        // The path of the file is a result. Where there is no result to write, a closed stream is no failure.
+        #expect(try await shell("$FK get $URL-2 <&- >&- 2>&-").status == 1)
         #expect(try sandbox.bytes("f-2") == [1, 2, 3])
+        #expect(try await shell("$FK get -q $URL-3 <&- >&- 2>&-").status == 0)
+        #expect(try sandbox.bytes("f-3") == [1, 2, 3])
     }
 }

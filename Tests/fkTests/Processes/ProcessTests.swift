@@ -148,11 +148,35 @@ import Testing
         gate.open()
         let end = await follower.end()
         #expect(end.status == 0, "\(end.errors)")
-        #expect(end.errors.contains("continues with them"))
+        #expect(end.errors.contains("this one continues with its own 1 file.\n"))
         #expect(try sandbox.bytes("b") == body)
         try await sandbox.done("run")
         #expect(try sandbox.bytes("a") == body)
         #expect(server.requests.dropFirst(2).map { $0["Range"] } == ["bytes=500000-", "bytes=500000-"])
+    }
+
+    @Test("The engine is killed and another process takes over: a third one asks it for its own files") func handOn()
+        async throws
+    {
+        let own = Gate()
+        server.serve("/c", body, stallingAt: 500_000, own)
+        let engine = try sandbox.start("get", url("a"), "-j", "1", "-x", "1")
+        #expect(try await sandbox.record(url("a")) { $0.received == 500_000 } != nil)
+        let second = try sandbox.start("get", url("b"), "-x", "1")
+        let third = try sandbox.start("get", url("c"), "-x", "1")
+        for name in ["b", "c"] { #expect(try await sandbox.record(url(name)) { $0.received == 500_000 } != nil) }
+        // Only the second one can take over.
+        third.signal(SIGSTOP)
+        engine.kill()
+        #expect(await engine.end().status == 137)
+        #expect(try await second.says("this one continues with its own 1 file."))
+        third.signal(SIGCONT)
+        own.open()
+        let end = await third.end()
+        #expect(end.status == 0 && end.errors.contains("Process \(second.pid) runs the downloads"), "\(end.errors)")
+        #expect(try sandbox.bytes("c") == body && !sandbox.exists("b"))
+        gate.open()
+        #expect(await second.end().status == 0)
     }
 
     @Test("fk run that waits behind a killed engine completes everything") func runTakesOver() async throws {

@@ -59,7 +59,7 @@ struct TakeoverTests {
         _ = await first.end()
         // It was killed a while ago.
         let info = WorkPath(sandbox.workPath).infoPath(record.id)
-        try FileManager.default.setAttributes([.modificationDate: Date(timeIntervalSinceNow: -60)], ofItemAtPath: info)
+        try FileManager.default.setAttributes([.modificationDate: Date(timeIntervalSinceNow: -1)], ofItemAtPath: info)
         let second = try sandbox.start("get", server.url("/b"))
         _ = try await sandbox.record(server.url("/b")) { $0.received == 500_000 }
         let states = try sandbox.reader.records().map { "\($0.task.url.suffix(1)) \($0.state.rawValue)" }.sorted()

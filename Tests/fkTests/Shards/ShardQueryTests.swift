@@ -71,8 +71,15 @@ import Testing
             let export = try await sandbox.fk("barrel", "export", "set", "--format", format)
             #expect(export.status == 1 && export.errors.contains("'0' is listed without a digest"), "\(export)")
         }
+        let removed = try await sandbox.fk("barrel", "remove", "set", server.url("/0"))
+        #expect(removed.status == 2 && removed.errors.contains("--work-path"), "\(removed)")
         let deleted = try await sandbox.done("barrel", "delete", "set", "-y")
         #expect(deleted.errors.contains("fk run would fetch the files"), "\(deleted)")
+        // The name is free, in the shards as well.
+        #expect(try await sandbox.done("barrel", "list").output == "")
+        try await sandbox.done("barrel", "create", "set", server.url("/0"), "-d", "new")
+        try await sandbox.done("barrel", "run", "set")
+        #expect(try await sandbox.json("barrel", "show", "set").number("total") == 1)
     }
 
     @Test("A verb over the work path names the work path of the shard, which it does not change") func verbs()
@@ -167,7 +174,7 @@ import Testing
     @Test("verify reads the files of all shards, and repairs each in its shard") func verify() async throws {
         try await sandbox.done("barrel", "create", "set", "-i", "list", "-d", "got")
         for shard in 1...3 { _ = try await sandbox.fk("barrel", "run", "set", "--shard", "\(shard)/3") }
-        #expect(try await sandbox.done("verify", "-b", "set").errors == "\(count) right\n")
+        #expect(try await sandbox.done("verify", "-b", "set").errors == "\(count) right, 1 not finished\n")
         // The shards depend on the server's port: one of them may have no file.
         let damaged = (1...3).compactMap { number in
             (0..<count).map(String.init).first { shard(of: $0) == number }

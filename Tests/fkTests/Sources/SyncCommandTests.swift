@@ -315,6 +315,49 @@ import Testing
         #expect(try sandbox.bytes("pub/a") == Array("edited".utf8))
     }
 
+    @Test("an entry that cannot be used is not gone: a subfolder was moved, and a link leads to it")
+    func linkedFolder() async throws {
+        let folder = try Folder(Self.files)
+        let sandbox = try await fetched(folder)
+        let moved = try TemporaryFolder()
+        try FileManager.default.moveItem(atPath: "\(sandbox.files)/pub/s", toPath: "\(moved.path)/s")
+        try FileManager.default.createSymbolicLink(
+            atPath: "\(sandbox.files)/pub/s", withDestinationPath: "\(moved.path)/s")
+        let result = try await sandbox.fk("barrel", "sync", "pub", "--delete", "--yes", "--max-delete", "100%")
+        #expect(result.status == 1 && !result.output.contains("deleted"), "\(result)")
+        #expect(result.errors.contains("a part could not be used, so nothing counts as gone"), "\(result.errors)")
+        for name in ["x", "y"] { #expect(FileManager.default.fileExists(atPath: "\(moved.path)/s/\(name)")) }
+        // What the server does not have any more is not deleted through the link either.
+        folder.change { $0.files = $0.files.filter { !$0.key.hasPrefix("s/") } }
+        let gone = try await sandbox.fk("barrel", "sync", "pub", "--delete", "--yes", "--max-delete", "100%")
+        #expect(gone.output == "gone s/x\ngone s/y\n" || gone.output == "gone s/y\ngone s/x\n", "\(gone)")
+        for name in ["x", "y"] { #expect(FileManager.default.fileExists(atPath: "\(moved.path)/s/\(name)")) }
+    }
+
+    @Test("a file whose new version never came is changed, and stays if it was edited")
+    func unfinishedRenewal() async throws {
+        let folder = try Folder(Self.files)
+        let sandbox = try await fetched(folder)
+        folder.change {
+            $0.files["a"] = "22"
+            $0.files["b"] = "33"
+            $0.refused = ["a", "b"]
+        }
+        // The listing has other times, and the servers do not give the files.
+        #expect(try await sandbox.fk("barrel", "sync", "pub").status == 1)
+        let dry = try await sandbox.fk("barrel", "sync", "pub", "--dry-run")
+        #expect(dry.output.contains("changed - a\n") && dry.output.contains("changed - b\n"), "\(dry)")
+        try sandbox.put("edited", "pub/a")
+        folder.change {
+            $0.files["a"] = nil
+            $0.files["b"] = nil
+        }
+        let gone = try await sandbox.done("barrel", "sync", "pub", "--delete", "--yes")
+        #expect(gone.output.split(separator: "\n").sorted() == ["deleted b", "gone a"], "\(gone)")
+        #expect(gone.errors.contains("a is gone from the source and stays here: it was changed"), "\(gone.errors)")
+        #expect(try sandbox.bytes("pub/a") == Array("edited".utf8) && !sandbox.exists("pub/b"))
+    }
+
     @Test("files of the same source in another folder are not gone") func elsewhere() async throws {
         let folder = try Folder(Self.files)
         let sandbox = try await fetched(folder)

@@ -129,7 +129,7 @@ struct SourceFilter {
     }
 
     /// The file, if it is new and the patterns choose it. A file that says the same as an earlier one is that file; another one of its name
-    /// is a fault.
+    /// is a fault. What the patterns do not choose is no fault.
     private mutating func choose(
         _ file: Manifest.FileFacts, _ form: Manifest.Form?, _ faults: inout [SourceFault]
     ) throws(DownloadError) -> Manifest.FileFacts? {
@@ -142,14 +142,19 @@ struct SourceFilter {
             }
             if let fault = ManifestName.fault(in: name) {
                 isNew = true
-                faults.append(SourceFault(name, fault, isIncomplete: false))
+                if chooses(name) { faults.append(SourceFault(name, fault, isIncomplete: false)) }
                 return nil
             }
             file.name = ManifestName.plain(name)
         }
-        // A URL is no path with folders.
-        switch known.add(file.name ?? url.replacing("/", with: "\u{1}"), line: page, content: file.contentHash) {
+        let isChosen = chooses(file.name ?? FileNameRules.name(url: url, head: nil))
+        // A URL is no path with folders, and what is not chosen takes no name.
+        let place =
+            file.name.map { isChosen ? $0 : "\u{2}" + $0.replacing("/", with: "\u{1}") }
+            ?? url.replacing("/", with: "\u{1}")
+        switch known.add(place, line: page, content: file.contentHash) {
         case .same: return nil
+        case .conflict where !isChosen: isNew = true
         case .conflict:
             let reason = "an earlier file has this name, or is its folder"
             var fault = SourceFault(file.name ?? url, reason, isIncomplete: false)
@@ -160,9 +165,10 @@ struct SourceFilter {
         }
         files += 1
         guard files <= limits.files else { throw endless("it has more than \(limits.files) files") }
-        let name = file.name ?? FileNameRules.name(url: url, head: nil)
-        return HubPattern.chooses(name, include: include, exclude: exclude) ? file : nil
+        return isChosen ? file : nil
     }
+
+    private func chooses(_ name: String) -> Bool { HubPattern.chooses(name, include: include, exclude: exclude) }
 
     /// Ends a page. One that has only files of earlier pages is the first of many.
     private mutating func end(_ page: SourcePage, _ faults: Int) throws(DownloadError) {

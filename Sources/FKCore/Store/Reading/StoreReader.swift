@@ -331,15 +331,18 @@ package struct StoreReader: Sendable {
         var notices =
             shards?.waitNotices() ?? (EngineLock.isHeld(workPath) ? [workPath: WaitNotice.read(from: workPath)] : [:])
         for path in silent { notices[path]?.rates = nil }
-        for path in notices.keys { notices[path]?.since = EngineLock.holder(path)?.started }
+        for path in notices.keys {
+            // The clock of a file server may differ, and that of the kernel's file times is some milliseconds late.
+            let slack = NetworkFileSystem.hasOwnClock(path.root) ? 0.1 : 5
+            notices[path]?.since = EngineLock.holder(path)?.started.addingTimeInterval(-slack)
+        }
         return notices
     }
 
     /// True for a record that an earlier engine has left as running: the present one, which began later, has not written it.
     private func isLeft(_ id: TaskID, since: Date?) -> Bool {
         guard let since, let file = FileIdentity(path: home(of: id).infoPath(id)) else { return false }
-        // Clocks of a file server may differ.
-        return Double(file.time) / 1e9 < since.timeIntervalSince1970 - 5
+        return Double(file.time) / 1e9 < since.timeIntervalSince1970
     }
 
     private func present(_ contents: InfoContents, _ waits: WaitNotice?) -> TaskRecord {

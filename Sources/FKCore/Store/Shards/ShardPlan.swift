@@ -79,6 +79,13 @@ package struct ShardPlan: Sendable, Hashable, Codable {
         return self
     }
 
+    /// Forgets the recorded plan.
+    ///
+    /// - Throws: `.disk`.
+    package static func remove(_ barrel: String?, in workPath: WorkPath) throws {
+        try FileIO.remove(path(barrel, in: workPath))
+    }
+
     /// Replaces the recorded plan.
     ///
     /// - Throws: `.noSpace` or `.disk`. The old plan then stays.
