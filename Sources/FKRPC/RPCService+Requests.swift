@@ -6,9 +6,11 @@ import Foundation
 extension RPCService {
     /// Answers the body of a POST or the message of a WebSocket: a call, or an array of calls.
     package func handle(_ body: [UInt8], from caller: RPCCaller = RPCCaller()) async -> RPCAnswer {
-        guard let json = JSON(parsing: body), json.object != nil || json.array != nil else {
+        let json = JSON(parsing: body)
+        guard let json, json.object != nil || json.array != nil else {
             freedMemory.record(bytes: body.count)
-            return RPCAnswer(.parse)
+            // As aria2 answers a text and null.
+            return RPCAnswer(json == .null || json?.string != nil ? .invalidRequest : .parse)
         }
         return await handle(json, size: body.count, from: caller)
     }

@@ -74,7 +74,10 @@ extension RunSession {
             suspended += reader.suspended(ids).map(\.id)
         }
         guard !suspended.isEmpty else { return [] }
-        if names.count == 1 { onEvent(.members(of: names[0], tracker)) }
+        if names.count == 1 {
+            onEvent(.members(of: names[0], tracker))
+            onEvent(.leftOut(of: names[0], count: suspended.count))
+        }
         tracker.untarget(suspended)
         return suspended
     }

@@ -27,6 +27,8 @@ package actor RunSession {
         case paused(Int)
         /// Members of a barrel are suspended and do not count. The sums are over all members that were reported.
         case members(of: String, RunTracker)
+        /// Members of a barrel that were suspended before the run, which leaves them out.
+        case leftOut(of: String, count: Int)
         /// Files were deleted to make room for downloads.
         case trimmed(TrimmedFiles)
         /// A problem that a log should contain.

@@ -190,3 +190,11 @@ package enum Aria2Options {
         return isTooLarge ? nil : bytes
     }
 }
+
+extension TaskOptions {
+    /// True if the options say how the file is fetched, with header fields, limits or the like, which lists of files do not.
+    package var saysHow: Bool {
+        let (written, rest) = Aria2Options.written(self)
+        return headers?.isEmpty == false || !written.isEmpty || rest != TaskOptions()
+    }
+}

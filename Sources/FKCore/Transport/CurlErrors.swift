@@ -41,9 +41,11 @@
             }
             if !isConnected, let unusableProxy { return unusableProxy }
             if connectStatus >= 300 {
-                return make(
+                var error = make(
                     .proxy, "The proxy\(proxyName) answered \(connectStatus) to the request for a tunnel.",
                     retry: connectStatus >= 500)
+                if connectStatus == 407 { error.remedy = .giveProxyLogin }
+                return error
             }
             switch code {
             case CURLE_COULDNT_RESOLVE_HOST:

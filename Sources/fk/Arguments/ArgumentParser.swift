@@ -244,7 +244,9 @@ private struct Scanner {
     /// The option of another program; nil for a command to which those do not belong.
     private mutating func find(_ written: String) -> ForeignOptions.Option? {
         guard ForeignOptions.isAbout(parsed.command) else { return nil }
-        let foreign = foreign ?? ForeignOptions(words: line)
+        // Short ones mean other things elsewhere, and so tell whose habits they are.
+        let own = Set(options.map { "--\($0.long)" })
+        let foreign = foreign ?? ForeignOptions(words: line, own: own)
         self.foreign = foreign
         return foreign.find(written)
     }

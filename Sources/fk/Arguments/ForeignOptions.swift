@@ -19,11 +19,14 @@ struct ForeignOptions: Sendable {
     /// The programs, the likeliest first.
     private let order: [Program]
 
-    /// - Parameter words: the command line. It tells whose habits these are.
-    init(words: ArraySlice<String>) {
+    /// - Parameters:
+    ///   - words: the command line. It tells whose habits these are.
+    ///   - own: the options of the command, as they are written, which tell nothing.
+    init(words: ArraySlice<String>, own: Set<String> = []) {
         var counts: [Program: Int] = [:]
         let words = Array(words.prefix { $0 != "--" })
         for (index, word) in words.enumerated() where word.utf8.first == UInt8(ascii: "-") && word.utf8.count > 1 {
+            if own.contains(String(word.prefix { $0 != "=" })) { continue }
             let next = index + 1 < words.count ? words[index + 1] : nil
             if let program = Self.program(of: word, next: next) { counts[program, default: 0] += 1 }
         }

@@ -40,7 +40,10 @@ struct BarrelExport {
             return ExitStatus.done
         case .json:
             var array = JSONOutput(context.output).beginArray()
+            var withOptions = 0
+            defer { warn(ofOptions: withOptions) }
             forEachPortion {
+                withOptions += $0.count { $0.task.optionsBox?.value.saysHow == true }
                 array.write($0) { [reader] record in
                     TaskDocument.json(record, isExport: true, pieces: reader.piecesJSON(of: record))
                 }
@@ -52,6 +55,13 @@ struct BarrelExport {
         case .sha256sums: return write(.sha256sums)
         case .lock: return write(.lock)
         }
+    }
+
+    private func warn(ofOptions count: Int) {
+        guard count > 0 else { return }
+        context.warn(
+            "\(Formatting.count(count, "member")) \(count == 1 ? "has" : "have") header fields, limits or other options, which this format does "
+                + "not: --format aria2 keeps those that aria2 has.")
     }
 
     private func wanted(_ records: [TaskRecord]) -> [TaskRecord] {
@@ -78,6 +88,7 @@ struct BarrelExport {
         }
         var list = RecordManifest(reader, wantedIDs, as: output, facts, below: options.directory, needsSHA256: true)
         while let part = list.next() { context.output.write(String(decoding: part, as: UTF8.self)) }
+        warn(ofOptions: list.withOptions)
         // Lists of digests leave them out.
         let unproven = output == .sha256sums ? [] : list.unproven
         let reasons = unproven.prefix(ListInput.maxShown).map {

@@ -44,11 +44,11 @@ struct BarrelSyncCommand: Command {
         })
 
     func run() async throws -> Int32 {
-        guard var barrel = try BarrelOptions.known(name, global) else {
-            throw DownloadError(.notFound, "There is no barrel named \"\(name)\".")
-        }
         try global.refuseDivided(name) { _ in
             "fk barrel sync follows barrels that are not divided: import the source into a new one."
+        }
+        guard var barrel = try BarrelOptions.known(name, global) else {
+            throw DownloadError(.notFound, "There is no barrel named \"\(name)\".")
         }
         if options.deletes, !options.isConfirmed, !options.isDryRun, !Confirmation.isPossible {
             throw CommandFailure(

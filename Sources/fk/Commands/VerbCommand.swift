@@ -28,6 +28,11 @@ struct VerbCommand: Command {
             answers.withLock { $0.absorb(reply, problems) }
             return end(answers.withLock(\.self))
         }
+        if case .barrel(let name) = targets, !WorkPath(global.workPath).hasBarrel(name) {
+            try global.refuseDivided(name) { shard in
+                "Its tasks are in the work paths of the shards, such as --work-path \(shard)."
+            }
+        }
         if selectors.isEmpty, case .run(let name, _) = targets {
             context.errors.writeLine(
                 "Nothing to do: no task of \(name.words) \(verb == .resume ? "is suspended" : "has failed").")

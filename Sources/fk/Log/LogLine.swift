@@ -61,7 +61,7 @@ extension LogLine {
         case .engineNews(.back, let pid): [LogLine(.info, "engine-back", [("owner", "\(pid)")])]
         case .replies(let replies): replies.flatMap(lines)
         case .state(let info): [line(info)]
-        case .progress, .waiting, .members, .paused: []
+        case .progress, .waiting, .members, .leftOut, .paused: []
         case .trimmed(let files): [LogLine(.warn, "trimmed", [("reason", files.summary)])]
         case .problem(let text): [LogLine(.warn, "problem", [("reason", text)])]
         }

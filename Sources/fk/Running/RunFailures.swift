@@ -103,13 +103,18 @@ struct RunFailures: Sendable {
         var groups: [String: (count: Int, first: Int)] = [:]
         for entry in entries {
             let host = HostName.shown(HostName.site(entry.url))
-            groups["\(host): \(entry.reason)", default: (0, entry.place)].count += 1
+            groups["\(host): \(withoutPath(entry.reason))", default: (0, entry.place)].count += 1
         }
         let order = groups.sorted { ($1.value.count, $0.value.first) < ($0.value.count, $1.value.first) }
         let lines = order.prefix(groupLimit).map { text, group in
             Escaping.visible("  \(Columns.pad(Formatting.count(group.count, "file"), to: 8)) \(text)")
         }
         return order.count > groupLimit ? lines + ["  and \(order.count - groupLimit) other reasons"] : lines
+    }
+
+    /// The reason without the path of the file, which would make each one a reason of its own.
+    private static func withoutPath(_ reason: String) -> String {
+        reason.range(of: " exists and was not made").map { "a file of the name" + reason[$0.lowerBound...] } ?? reason
     }
 
     /// The login of a command goes to the server of the URL alone, and a redirect may lead to another one that wants a login.

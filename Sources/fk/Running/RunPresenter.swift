@@ -18,6 +18,8 @@ final class RunPresenter: Sendable {
         var meters = RunMeters()
         /// Why a sample of the waiting tasks waits.
         var waits: [Waiting] = []
+        /// The hosts whose pause was told.
+        var saidPauses: Set<String> = []
         /// The added tasks that were complete before this run.
         var unchanged: Set<TaskID> = []
         /// The files that were complete before this run, and whether each has a line.
@@ -111,13 +113,15 @@ final class RunPresenter: Sendable {
         case .progress(let running, let tracker): progress(running, tracker)
         case .members(let name, let tracker):
             state.withLock { state in
-                state.leftOut = (name, tracker.count(.suspend))
                 for index in state.barrels.indices where state.barrels[index].name.isExactly(name) {
                     state.barrels[index].tracker = tracker
                 }
             }
+        case .leftOut(let name, let count): state.withLock { $0.leftOut = (name, count) }
         case .paused(let count): paused(count)
-        case .waiting(let waits): state.withLock { $0.waits = waits }
+        case .waiting(let waits):
+            state.withLock { $0.waits = waits }
+            sayPauses(waits)
         case .trimmed(let files):
             // Also with --quiet: files are gone.
             if let json {
@@ -137,6 +141,18 @@ final class RunPresenter: Sendable {
         let run = name([], suspended: Array(state.withLock(\.suspended)))
         let which = run.map { "--run \($0.text)" } ?? "--all"
         showNote("Only \(left) left: \(keys)'\(global.suggested("fk resume \(which)"))' continues, Ctrl-C ends.")
+    }
+
+    /// Without a live view, says once which hosts have asked for a pause: another command may have been told, long ago.
+    private func sayPauses(_ waits: [Waiting]) {
+        guard view.mode == .lines else { return }
+        let now = Date()
+        for wait in waits {
+            guard wait.reason == .host, wait.policy == nil, let host = wait.host, let until = wait.until,
+                until.timeIntervalSince(now) > 3, state.withLock({ $0.saidPauses.insert(host).inserted })
+            else { continue }
+            showNote("Waiting: \(WaitText.text(wait, now: now)).")
+        }
     }
 
     /// Keeps tasks under the name of this run, which stays the same.

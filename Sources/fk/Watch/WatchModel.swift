@@ -77,6 +77,7 @@ struct WatchModel: Sendable {
     mutating func apply(_ event: WatchSession.Event, time: Int64) {
         switch event {
         case .changed(let infos): leave(infos.filter { $0.state == .unknown }.map(\.id))
+        case .all(let infos): leave(Array(Set(watched.tasks.keys).subtracting(infos.map(\.id))))
         case .problem(let text): message = text
         default: break
         }

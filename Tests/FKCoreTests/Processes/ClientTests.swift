@@ -112,7 +112,7 @@ struct ClientTests {
             case .engineNews(let news, _): lines.append("engine is \(news)")
             case .replies(let replies): lines.append("replies \(replies.count)")
             case .state(let info): lines.append("\(info.url.split(separator: "/").last ?? "") \(info.state)")
-            case .progress, .waiting, .members: break
+            case .progress, .waiting, .members, .leftOut: break
             case .paused(let count): lines.append("paused \(count)")
             case .trimmed: break
             case .problem(let text): lines.append("problem \(text)")

@@ -13,6 +13,16 @@ import Testing
 
     private func url(_ index: Int) -> String { server.url("/\(index)") }
 
+    @Test("a run of suspended members alone says that it leaves them out") func suspendedMembers() async throws {
+        let (server, sandbox) = (try FaultServer(), try Sandbox())
+        server.serve("/s", [1])
+        try await sandbox.done("barrel", "create", "set", server.url("/s"))
+        try await sandbox.done("suspend", "-b", "set")
+        let run = try await sandbox.done("barrel", "run", "set")
+        #expect(run.errors.contains("1 suspended file of set is left out: fk resume -b set"), "\(run.errors)")
+        #expect(server.requests.isEmpty)
+    }
+
     @Test("Created, filled, run, shown: a barrel is on disk after every command") func life() async throws {
         let created = try await sandbox.fk("barrel", "create", "set", url(0), "-d", "got")
         #expect(created.status == 0 && created.output.contains("fk barrel run set"))

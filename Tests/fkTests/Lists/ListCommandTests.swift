@@ -79,6 +79,10 @@ import Testing
         #expect(
             aria2.output.contains("  header=Accept: text/csv\n")
                 && aria2.output.contains("  max-download-limit=102400\n"))
+        for format in ["json", "lock", "metalink"] {
+            let export = try await sandbox.fk("barrel", "export", "j", "--format", format)
+            #expect(export.errors.contains("1 member has header fields, limits or other options"), "\(export.errors)")
+        }
         #expect(
             !aria2.output.contains("secret") && aria2.errors.contains("header fields that may be secrets"), "\(aria2)")
     }

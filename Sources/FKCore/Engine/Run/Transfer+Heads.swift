@@ -150,8 +150,8 @@ extension Transfer {
             feed.dropped(
                 because: DownloadError(
                     .incompleteBody,
-                    "The connection was lost, and the server sends the file only from its beginning. Nothing proves that it is the "
-                        + "same one.", url: masked))
+                    "The connection was lost, and the file would come from its beginning. Nothing proves that it is the same one.",
+                    url: masked))
         }
     }
 

@@ -94,6 +94,7 @@ package struct FileVerifier: Sendable {
         let pieces = change == nil ? pieces(of: record) : nil
         guard checksum != nil || pieces != nil || listed != nil else {
             (file.result, file.reason) = (.unverifiable, "neither a digest nor checksums of its pieces are known")
+            if record.expected == 0, content.length == 0 { (file.result, file.reason) = (.right, "it is empty") }
             if let expected = record.expected, content.length != expected, record.isForeign != true {
                 (file.result, file.reason) = (.damaged, "it has \(content.length) of \(expected) bytes")
             }

@@ -52,6 +52,9 @@ package struct RecordManifest {
     /// The entries that the format cannot represent, and the reasons.
     package var leftOut: [ManifestError] { writer.leftOut }
 
+    /// The number of entries so far whose tasks have options that no list of files has (`TaskOptions.saysHow`).
+    package private(set) var withOptions = 0
+
     /// The next part of the text in UTF-8; nil at the end.
     package mutating func next() -> [UInt8]? {
         if hasEnded { return nil }
@@ -66,6 +69,7 @@ package struct RecordManifest {
             return entry
         }
         for (record, entry) in zip(records, entries) {
+            if record.task.optionsBox?.value.saysHow == true { withOptions += 1 }
             if needsSHA256, record.state == .complete, entry.digests.isEmpty { unproven.append(entry.name ?? "") }
             writer.add(entry)
         }

@@ -198,7 +198,12 @@ package struct StoreReader: Sendable {
     package func forEachMember(
         of name: String, _ body: (TaskID, UnsafeBufferPointer<UInt8>) -> Void
     ) throws -> BarrelRecord {
-        try BarrelFile.scan(name, in: workPath) { id, url, _ in body(id, url) }
+        if var divided = try shards?.barrel(name) {
+            for member in divided.members { Array(member.url.utf8).withUnsafeBufferPointer { body(member.id, $0) } }
+            divided.members = []
+            return divided
+        }
+        return try BarrelFile.scan(name, in: workPath) { id, url, _ in body(id, url) }
     }
 
     /// Reads a barrel without the URLs of its members, which take two thirds of its memory.
