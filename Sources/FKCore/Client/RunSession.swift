@@ -67,6 +67,8 @@ package actor RunSession {
     /// True once an engine has all requests and tasks of this session.
     package private(set) var hasHandedOver = false
     private var following = FollowedTasks()
+    /// The number of other owners that this session has handed its tasks to.
+    private var owners = 0
     /// The number of targets in the tracker that the engine was asked to run.
     private var heardPlaces = 0
     var waits = SessionWaits()
@@ -192,12 +194,16 @@ package actor RunSession {
         let ids = tracker.openIDs
         guard !ids.isEmpty else { return }
         onEvent(.following(pid: pid))
-        if case .everything = goal {
-            _ = await access.answer(EngineMessage(.run(.all), own: own))
-            return
-        }
-        for id in ids where !isStopped && access.engine == nil {
-            _ = await access.answer(EngineMessage(.run(.id(id)), own: own))
+        let selectors: [TaskSelector] =
+            switch goal {
+            case .everything: [.all]
+            case .barrels(let names): names.map { .barrel($0) }
+            case .tasks, .added: ids.map { .id($0) }
+            }
+        owners += 1
+        let number = owners
+        for selector in selectors where !isStopped && access.engine == nil && owners == number {
+            _ = await access.answer(EngineMessage(.run(selector), own: own))
         }
     }
 

@@ -90,8 +90,9 @@ struct SourceComparison {
         var rest: Set<TaskID> = []
         if let reader, let barrel { _ = try reader.forEachMember(of: barrel) { id, _ in rest.insert(id) } }
         mayBeMoved = !rest.isEmpty
-        /// The paths of new files, which a member of another URL may have.
-        var newPaths = ExactMap<Bool>()
+        /// The names of new files below the folder, which a member of another URL may have, or one of the same URL whose folder was reached
+        /// without the symbolic link that is there now.
+        var newNames = ExactMap<Bool>()
         while true {
             let tasks = try listed.spool.drain(atMost: Self.portion)
             if tasks.isEmpty { break }
@@ -102,17 +103,17 @@ struct SourceComparison {
                 if rest.remove(id) != nil { members += 1 }
                 guard compare(task, records[id], id) == .new else { continue }
                 try added.append(task)
-                if mayBeMoved, records[id] == nil, let path = Self.path(of: task) { newPaths[path] = true }
+                if mayBeMoved, records[id] == nil, let path = Self.path(of: task) { newNames[below(path)] = true }
             }
         }
         guard let reader else { return }
-        let moved = try drainRemaining(Array(rest), reader, listed, source, newPaths)
+        let moved = try drainRemaining(Array(rest), reader, listed, source, newNames)
         if !moved.isEmpty {
-            for file in files where file.result == .new && moved["\(folder)/\(file.name)"] != nil { count(file, -1) }
-            files.removeAll { $0.result == .new && moved["\(folder)/\($0.name)"] != nil }
+            for file in files where file.result == .new && moved[file.name] != nil { count(file, -1) }
+            files.removeAll { $0.result == .new && moved[$0.name] != nil }
             // The member keeps its task: two tasks cannot have one file.
             added = try added.filtered(folder: scratch) { task in
-                guard let record = Self.path(of: task).flatMap({ moved[$0] }) else { return true }
+                guard let record = Self.path(of: task).flatMap({ moved[below($0)] }) else { return true }
                 _ = compare(task, record, record.id, isMoved: true)
                 return false
             }
@@ -122,18 +123,18 @@ struct SourceComparison {
 
     /// Takes the members that the listing does not have.
     ///
-    /// - Returns: those whose place the listing has with another task, by their paths.
+    /// - Returns: those whose place the listing has with another task, by their names.
     private mutating func drainRemaining(
         _ rest: [TaskID], _ reader: StoreReader, _ listed: ListedTasks, _ source: SourceImport,
-        _ newPaths: ExactMap<Bool>
+        _ newNames: ExactMap<Bool>
     ) throws -> ExactMap<TaskRecord> {
         var moved = ExactMap<TaskRecord>()
         for start in stride(from: 0, to: rest.count, by: Self.portion) {
             for record in reader.records(rest[start..<min(start + Self.portion, rest.count)])
             where SourceVersion.isThere(record.task.attributes) {
                 members += 1
-                if let path = record.path ?? Self.path(of: record.task), newPaths[path] != nil {
-                    moved[path] = record
+                if let name = (record.path ?? Self.path(of: record.task)).map(below), newNames[name] != nil {
+                    moved[name] = record
                     continue
                 }
                 // A file elsewhere is of another `fk get -r` of this source: the barrel follows it in its own folder.

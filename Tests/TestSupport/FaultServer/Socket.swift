@@ -215,6 +215,9 @@ package final class Gate: Sendable {
         close(descriptor)
     }
 
+    /// True once everybody is let through.
+    package var isOpen: Bool { writer.value == nil }
+
     /// Lets everybody through, now and later.
     package func open() {
         writer.update { writer in

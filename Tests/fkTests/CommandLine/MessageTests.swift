@@ -140,6 +140,8 @@ final class MessageTests: ServedSuite {
         server.route("/b") { _ in .status(407) }
         let site = try await sandbox.fk("get", "--retry", "0", server.url("/a"))
         #expect(site.status == 1 && site.errors.contains("401: it wants a login (--user or --netrc)."), "\(site)")
+        let wrong = try await sandbox.fk("get", "--retry", "0", "--user", "me:wrong", server.url("/a"))
+        #expect(wrong.errors.contains("401: it refuses the login (--user or --netrc)."), "\(wrong)")
         let proxy = try await sandbox.fk("get", "--retry", "0", server.url("/b"))
         #expect(proxy.errors.contains("407: the proxy wants a login (--proxy http://NAME:PASSWORD@HOST:PORT)."))
     }

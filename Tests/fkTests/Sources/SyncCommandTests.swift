@@ -334,6 +334,21 @@ import Testing
         for name in ["x", "y"] { #expect(FileManager.default.fileExists(atPath: "\(moved.path)/s/\(name)")) }
     }
 
+    @Test("a barrel's folder that was moved, with a link in its place, is the same") func linkedBarrel() async throws {
+        let folder = try Folder(Self.files)
+        let sandbox = try await fetched(folder)
+        try FileManager.default.moveItem(atPath: "\(sandbox.files)/pub", toPath: "\(sandbox.files)/disk")
+        try FileManager.default.createSymbolicLink(
+            atPath: "\(sandbox.files)/pub", withDestinationPath: "\(sandbox.files)/disk")
+        let count = folder.server.requests.count
+        let same = try await sandbox.done("barrel", "sync", "pub", "--delete", "--yes")
+        #expect(same.output == "" && same.errors == "pub: 0 new, 0 changed, 6 same, 0 gone\n", "\(same)")
+        #expect(folder.asked(since: count) == [])
+        folder.change { $0.files["a"] = nil }
+        #expect(try await sandbox.done("barrel", "sync", "pub", "--delete", "--yes").output == "deleted a\n")
+        #expect(!sandbox.exists("disk/a") && sandbox.exists("disk/b"))
+    }
+
     @Test("a file whose new version never came is changed, and stays if it was edited")
     func unfinishedRenewal() async throws {
         let folder = try Folder(Self.files)

@@ -71,7 +71,15 @@ extension Transfer {
 
     /// A lane's request has failed. The attempt fails if it was the last lane; otherwise the others continue.
     func laneFailed(_ lane: Lane, _ error: DownloadError) {
-        let error = lane.echo?.mask(error) ?? error
+        var error = lane.echo?.mask(error) ?? error
+        if error.status == 401, error.code == .httpStatus, error.url == nil,
+            entry.record.task.optionsBox?.value.headers?.contains(where: {
+                $0.name.caseInsensitiveEquals("Authorization")
+            })
+                == true
+        {
+            error.message = "The server answered 401: it refuses the login."
+        }
         if keepsUnprovenEnd(lane, error) { return laneEnded(lane) }
         let others = lanes.count - 1
         if let offset = lane.repairs, repairFailed(lane, at: offset, error) { return laneEnded(lane) }
