@@ -190,15 +190,13 @@ package actor RunSession {
 
     /// Another process runs the downloads now. It runs only what it was asked for, so it is asked for the open tasks of this session.
     private func handOver(to pid: Int32) async {
-        guard let access, !following.isOver, following.hasReplied, !isStopped else { return }
-        let ids = tracker.openIDs
-        guard !ids.isEmpty else { return }
+        guard let access, !following.isOver, following.hasReplied, !isStopped, !tracker.isSettled else { return }
         onEvent(.following(pid: pid))
         let selectors: [TaskSelector] =
             switch goal {
             case .everything: [.all]
             case .barrels(let names): names.map { .barrel($0) }
-            case .tasks, .added: ids.map { .id($0) }
+            case .tasks, .added: tracker.openIDs.map { .id($0) }
             }
         owners += 1
         let number = owners

@@ -162,8 +162,8 @@ actor SharedEngine: EngineAccess {
     private func tellOwner() {
         let owner = owner
         guard owner != lastOwner else { return }
-        if case .process(let pid, let host) = owner {
-            if let former = lastProcess, former != .process(pid: pid, host: host) { hooks.onOtherOwner(pid) }
+        if case .process(let pid, _) = owner {
+            if let lastProcess, lastProcess != owner { hooks.onOtherOwner(pid) }
             lastProcess = owner
         }
         lastOwner = owner

@@ -15,9 +15,6 @@ struct SyncDeletion {
     let client: EngineClient
     let context: CommandContext
 
-    /// The barrel's folder with its symbolic links resolved.
-    private var root: String { EntryFolders.resolved(comparison.folder) }
-
     /// True if more is gone than may be deleted.
     var isTooMuch: Bool {
         let count = comparison.number(.gone)
@@ -81,9 +78,10 @@ struct SyncDeletion {
         for file in gone where used.contains(ExactText(file.name)) { users[file.id] = "another image of the folder" }
         var deleted: [SourceComparison.File] = []
         var left: [SourceComparison.File] = []
+        let root = EntryFolders.resolved(comparison.folder)
         for file in gone {
             guard let record = records[file.id] else { continue }
-            guard let reason = reasonToStay(record.ofFinished, user: users[file.id]) else {
+            guard let reason = Self.reasonToStay(record.ofFinished, below: root, user: users[file.id]) else {
                 deleted.append(file)
                 continue
             }
@@ -108,9 +106,13 @@ struct SyncDeletion {
     }
 
     /// Why a file is not deleted; nil if it is. The engine looks again when it deletes.
-    private func reasonToStay(_ record: TaskRecord, user: String?) -> String? {
+    ///
+    /// - Parameter root: the barrel's folder with its symbolic links resolved.
+    private static func reasonToStay(_ record: TaskRecord, below root: String, user: String?) -> String? {
         if let user { return "\(user) has it too" }
-        if let path = record.path, !Paths.isBelow(EntryFolders.resolved(path.folderPart) + "/x", root) {
+        if let path = record.path,
+            !Paths.isBelow(EntryFolders.resolved(path.folderPart).path(of: path.lastPathPart), root)
+        {
             return "a symbolic link leads out of the barrel's folder to it"
         }
         switch record.path.map({ record.claim($0) }) ?? .gone {
