@@ -60,7 +60,7 @@ extension Barrel {
         if !gone.isEmpty {
             changes.left = gone.map { DownloadTask($0.id, $0.url, in: downloader) }
             _ = try await typed {
-                try await downloader.engine.perform(.removeFromBarrel(name: name, urls: gone.map(\.id.hex)))
+                try await downloader.engine.perform(.line(.removeFromBarrel(name: name, urls: gone.map(\.id.hex))))
             }
             let ours = gone.filter { $0.barrels.allSatisfy { $0.isExactly(name) } }.map(\.id)
             if leaving == .trash, !ours.isEmpty { _ = try await downloader.control.apply(.trash, to: ours) }

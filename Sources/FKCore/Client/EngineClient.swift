@@ -30,7 +30,7 @@ package struct EngineClient: Sendable {
     ///
     /// - Returns: the engine's reply, and the problems that occurred beside it.
     /// - Throws: `DownloadError` if the work path cannot be used or its engine does not answer.
-    package func perform(_ request: some EngineRequest) async throws -> (EngineReply, problems: [String]) {
+    package func perform(_ request: EngineRequest) async throws -> (EngineReply, problems: [String]) {
         try await perform(EngineMessage(request))
     }
 

@@ -19,8 +19,8 @@ struct FollowedTasks: Equatable {
 
     /// Records the URLs of tasks that the other process will run.
     mutating func record(_ message: EngineMessage, in places: Places) {
-        guard !isOver, let add = message.request as? AddTasks else { return }
-        for task in add.tasks { urls[places.id(of: task)] = task.url }
+        guard !isOver, case .add(let tasks, _, _) = message.request else { return }
+        for task in tasks { urls[places.id(of: task)] = task.url }
     }
 
     mutating func record(_ info: DownloadInfo) {

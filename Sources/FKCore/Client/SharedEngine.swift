@@ -313,10 +313,10 @@ actor SharedEngine: EngineAccess {
 
     /// Performs a request at the engine that runs the tasks. Where none does, this process owns the work path for the
     /// request, or with `takesOver` from then on.
-    func perform<R: EngineRequest>(_ request: R, own: OwnLimits? = nil) async throws(DownloadError) -> R.Reply {
+    func reply(to request: EngineRequest, own: OwnLimits?) async throws(DownloadError) -> EngineReply {
         do {
             try checkOpen()
-            if let engine { return try await engine.perform(request, own: own) }
+            if let engine { return try await engine.reply(to: request, own: own) }
             var client = EngineClient(configure: configure)
             client.patience = hooks.patience
             // The looks report it already.
@@ -331,8 +331,7 @@ actor SharedEngine: EngineAccess {
                 if case .failed(let error) = reply { throw error }
                 replies.append(reply)
             }
-            if let reply = request.reply(try EngineReply(pages: replies)) { return reply }
-            throw DownloadError(.corruptInfo, "The engine of \(workPath.root) answered another question.")
+            return try EngineReply(pages: replies)
         } catch {
             throw DownloadError(wrapping: error, code: .disk, message: "The request failed.")
         }

@@ -27,7 +27,7 @@ package struct TaskAddition: Sendable {
     ///
     /// - Parameter isMessage: true for a request to another process, which has more of them.
     /// - Throws: `.disk` if the list cannot be read.
-    func next(isMessage: Bool) throws -> AddTasks? {
+    func next(isMessage: Bool) throws -> EngineRequest? {
         var portion = try tasks.drain(atMost: Self.portion)
         guard !portion.isEmpty else { return nil }
         var size = portion.reduce(0) { $0 + $1.messageSize }
@@ -36,6 +36,6 @@ package struct TaskAddition: Sendable {
             size += more.reduce(0) { $0 + $1.messageSize }
             portion += more
         }
-        return AddTasks.add(tasks: portion, barrel: barrel, run: run)
+        return .add(tasks: portion, barrel: barrel, run: run)
     }
 }

@@ -31,6 +31,6 @@ extension Control {
     ///
     /// - Throws: the errors of `change(_:options:mirrors:priority:)`.
     package func change(_ changes: [TaskChange]) async throws(DownloadError) {
-        _ = try await engine.perform(.change(changes))
+        _ = try await engine.perform(.line(.change(changes)))
     }
 }

@@ -53,7 +53,7 @@ public struct Control: Sendable {
 
     /// Gives a task another address (`DownloadTask.relink(to:)`).
     package func relink(_ id: TaskID, to url: String) async throws(DownloadError) {
-        _ = try await engine.perform(.relink(id, to: url))
+        _ = try await engine.perform(.line(.relink(id: id, to: url)))
     }
 
     // MARK: Rate limits
@@ -68,14 +68,14 @@ public struct Control: Sendable {
     /// - Throws: `.invalidArgument` for a negative rate, `.notFound` if there is no such barrel, `.disk` or `.noSpace` if
     ///   the limit cannot be stored, `.cancelled` for a closed downloader.
     public func setRateLimit(_ bytesPerSecond: Int64?, ofBarrel barrel: String? = nil) async throws(DownloadError) {
-        _ = try await engine.perform(.limit(rate: bytesPerSecond, barrel: barrel))
+        _ = try await engine.perform(.line(.limit(rate: bytesPerSecond, barrel: barrel)))
     }
 
     /// Replaces the limit of all tasks and its daily windows together.
     ///
     /// - Throws: same as `setRateLimit`; `.invalidArgument` for two windows of the same times, and for more than 48.
     package func setStandingLimit(_ limit: StandingLimit) async throws(DownloadError) {
-        _ = try await engine.perform(.limit(limit))
+        _ = try await engine.perform(.line(.limit(limit)))
     }
 
     /// The limit of all tasks with its daily windows.

@@ -45,36 +45,35 @@ extension Engine {
             } catch {
                 problems.append("A request of another process could not be answered: \(error)")
             }
-        case .success(let message): await handle(id, message.request, message, isLast: isLast)
+        case .success(let message): await handle(id, message, isLast: isLast)
         }
     }
 
-    private func handle<R: EngineRequest>(
-        _ id: MessageID, _ request: R, _ message: EngineMessage, isLast: Bool
-    ) async {
+    private func handle(_ id: MessageID, _ message: EngineMessage, isLast: Bool) async {
+        var message = message
         // If no task is found, or the mailbox cannot be written, the request runs and is answered unchanged.
-        if let resolved = try? request.resolved(at: self),
-            (try? post.mailbox.replace(id, by: message.with(resolved))) != nil
+        if let resolved = (try? message.request.resolved(at: self)).map(message.with),
+            (try? post.mailbox.replace(id, by: resolved)) != nil
         {
-            return await handle(id, resolved, message, isLast: isLast)
+            message = resolved
         }
-        let started = await attempt(request, message.own)
+        let started = await attempt(message.request, message.own)
         // A client may read the barrel's file after its answer. The last of several requests saves for all of them.
         if isLast { barrels.saveAll() }
         switch started {
         case .failure(let error): answer(id, .failed(error))
-        case .success(.done(let reply)): answer(id, request.form(reply, version: message.version))
+        case .success(.done(let reply)): answer(id, message.form(reply))
         case .success(.waiting(let task, let rest)):
             do {
                 try post.mailbox.replace(id, by: message.with(rest))
             } catch {
                 problems.append("A request that is being performed could not be written: \(error)")
             }
-            Task {
+            Task { [message] in
                 let reply = await task.value
                 if ownership.isClosing { return }
                 barrels.saveAll()
-                answer(id, request.form(reply, version: message.version))
+                answer(id, message.form(reply))
             }
         }
     }

@@ -7,9 +7,7 @@ extension Engine: RequestHost {
     /// since another process may already own the work path.
     ///
     /// - Parameter own: limits for the tasks that the request adds or runs.
-    package func perform<R: EngineRequest>(
-        _ request: R, own: OwnLimits? = nil
-    ) async throws(DownloadError) -> R.Reply {
+    package func reply(to request: EngineRequest, own: OwnLimits?) async throws(DownloadError) -> EngineReply {
         await afterLeftovers()
         try ownership.beginOperation()
         defer { ownership.endOperation() }
@@ -17,9 +15,7 @@ extension Engine: RequestHost {
     }
 
     /// Performs all changes of state of a request.
-    func attempt<R: EngineRequest>(
-        _ request: R, _ own: OwnLimits?
-    ) async -> Result<StartedRequest<R.Reply>, DownloadError> {
+    func attempt(_ request: EngineRequest, _ own: OwnLimits?) async -> Result<StartedRequest, DownloadError> {
         do {
             try ownership.checkOpen()
             defer { startNext() }
@@ -45,16 +41,15 @@ extension Engine: RequestHost {
         return addition
     }
 
-    package func started(_ addition: TaskControl.Addition) throws -> StartedRequest<[AddResult]> {
-        if addition.comparisons.isEmpty { return .done(addition.results) }
+    package func started(_ addition: TaskControl.Addition) throws -> StartedRequest {
+        if addition.comparisons.isEmpty { return .done(.added(addition.results)) }
         // The operation keeps the lock until the comparisons are complete.
         try ownership.beginOperation()
         let task = Task {
             defer { ownership.endOperation() }
-            return await control.finish(addition)
+            return EngineReply.added(await control.finish(addition))
         }
-        let rest = AddedTasks(results: addition.results, comparisons: addition.comparisons, run: addition.run)
-        return .waiting(task, rest: rest)
+        return .waiting(task, rest: .added(addition.results, comparisons: addition.comparisons, run: addition.run))
     }
 
     // MARK: Verbs
@@ -62,15 +57,15 @@ extension Engine: RequestHost {
     /// Applies the chosen verbs.
     ///
     /// - Parameter forAll: true makes `resume` also queue cancelled and failed tasks (FKDownloader's resumeAll).
-    package func started(_ choices: [VerbChoice], forAll: Bool) throws -> StartedRequest<[VerbResult]> {
+    package func started(_ choices: [VerbChoice], forAll: Bool) throws -> StartedRequest {
         let started = try control.begin(choices, forAll: forAll)
-        if started.stops.isEmpty { return .done(started.results) }
+        if started.stops.isEmpty { return .done(.verbs(started.results)) }
         try ownership.beginOperation()
         let task = Task {
             defer { ownership.endOperation() }
-            return await finish(started)
+            return EngineReply.verbs(await finish(started))
         }
-        return .waiting(task, rest: ChosenVerbs(choices: control.remaining(of: started)))
+        return .waiting(task, rest: .chosen(control.remaining(of: started)))
     }
 
     /// Applies a verb to each matching task, a portion at a time, so that a million results are never in memory at once. Only

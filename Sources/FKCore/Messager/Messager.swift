@@ -130,7 +130,7 @@ public struct Messager: Sendable {
                         try source.infos(selector == .all ? .barrel(name) : selector)
                     }.map(\.id.hex)
                 }
-            return try await engine.perform(.removeFromBarrel(name: name, urls: texts))
+            return try await engine.perform(.line(.removeFromBarrel(name: name, urls: texts)))
         }
     }
 
@@ -138,7 +138,7 @@ public struct Messager: Sendable {
     ///
     /// - Throws: `.notFound` if there is no such barrel.
     package func deleteBarrel(_ name: String) async throws(DownloadError) {
-        _ = try await engine.perform(.deleteBarrel(name: name))
+        _ = try await engine.perform(.line(.deleteBarrel(name: name)))
     }
 
     /// The names of all barrels of the work path, sorted.

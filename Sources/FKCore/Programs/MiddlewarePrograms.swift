@@ -33,20 +33,20 @@ public struct MiddlewarePrograms: Sendable {
     /// Lets the programs of `untrusted()` run. Failed tasks have to be retried.
     ///
     /// - Throws: `.noSpace` or `.disk`.
-    public func trust() async throws(DownloadError) { _ = try await engine.perform(.trustPrograms) }
+    public func trust() async throws(DownloadError) { _ = try await engine.perform(.line(.trustPrograms)) }
 
     /// Adds a program, for all requests and files from now on. The same program again changes nothing.
     ///
     /// - Throws: `.invalidArgument` if another program has its name, or if there are 100 already; `.noSpace` or `.disk`.
     public func add(_ program: MiddlewareProgram) async throws(DownloadError) {
-        _ = try await engine.perform(.addProgram(program))
+        _ = try await engine.perform(.line(.addProgram(program)))
     }
 
     /// Removes a program. A run that has begun is not stopped.
     ///
     /// - Throws: `.notFound` if there is none of that name; `.noSpace` or `.disk`.
     public func remove(named name: String) async throws(DownloadError) {
-        _ = try await engine.perform(.removeProgram(name: name))
+        _ = try await engine.perform(.line(.removeProgram(name: name)))
     }
 }
 

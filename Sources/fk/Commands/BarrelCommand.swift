@@ -188,7 +188,7 @@ struct BarrelEditCommand: Command {
 
     private var configure: Configure { global.configure }
 
-    private func perform(_ request: some EngineRequest, isQuiet: Bool = false) async throws -> Int32 {
+    private func perform(_ request: EngineRequest, isQuiet: Bool = false) async throws -> Int32 {
         let answers = Answers(context)
         let reply = try await answers.perform(EngineMessage(request))
         if isQuiet, case .done = reply { return ExitStatus.done }

@@ -177,7 +177,7 @@ struct CatCommand: Command {
                     .add(tasks: [task], barrel: nil, run: true), own: options.run.own)
                 if let error = added.first?.error { throw error }
             } else {
-                _ = try await downloader.engine.perform(.run(.id(id)), own: options.run.own)
+                _ = try await downloader.engine.perform(.line(.run(.id(id))), own: options.run.own)
                 if try await downloader.engine.snapshot({ try $0.infos([id]) }).first?.state != .action {
                     _ = try await downloader.control.retry(.id(id))
                     _ = try await downloader.control.resume(.id(id))

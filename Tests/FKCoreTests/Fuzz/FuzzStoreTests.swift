@@ -115,15 +115,16 @@ struct FuzzStoreTests {
             for _ in 0...random.below(2) { JSONMutation.apply(&message, &random) }
             guard var request = try? StoreJSON.decode(EngineMessage.self, from: message) else { continue }
             // Folders are anybody's to choose: here they stay in the test's own.
-            if var add = request.request as? AddTasks {
-                for index in add.tasks.indices {
-                    add.tasks[index].directory = add.tasks[index].directory.map { $0.hasPrefix("/") ? bench.out : $0 }
+            switch request.request {
+            case .add(var tasks, let barrel, let run):
+                for index in tasks.indices {
+                    tasks[index].directory = tasks[index].directory.map { $0.hasPrefix("/") ? bench.out : $0 }
                 }
-                request = EngineMessage(add)
-            }
-            if var create = request.request as? CreateBarrel {
-                create.options.directory = create.options.directory.map { $0.hasPrefix("/") ? bench.out : $0 }
-                request = EngineMessage(create)
+                request = EngineMessage(.add(tasks: tasks, barrel: barrel, run: run))
+            case .createBarrel(let name, var options):
+                options.directory = options.directory.map { $0.hasPrefix("/") ? bench.out : $0 }
+                request = EngineMessage(.createBarrel(name: name, options: options))
+            default: break
             }
             _ = await bench.engine.answer(request)
             asked += 1

@@ -48,6 +48,36 @@ struct EngineLockTests {
         #expect(try mode(scratch.path.lockPath) == 0o600)
     }
 
+    @Test(
+        "until a new holder has described itself, the file shows the former one, which has ended: a reader waits an instant"
+    )
+    func successor() throws {
+        let scratch = try ScratchWorkPath()
+        let lock = try #require(try EngineLock.tryAcquire(scratch.path))
+        defer { lock.release() }
+        let present = try #require(EngineLock.holder(scratch.path))
+        let ended = Process()
+        ended.executableURL = URL(filePath: "/bin/true")
+        try ended.run()
+        ended.waitUntilExit()
+        var former = present
+        former.pid = ended.processIdentifier
+        var reads = 0
+        func found(after count: Int) -> EngineLock.Holder? {
+            reads = 0
+            return EngineLock.holder {
+                reads += 1
+                return reads > count ? present : former
+            }
+        }
+        #expect(found(after: 0) == present && reads == 1)
+        #expect(found(after: 2) == present && reads == 3)
+        // A process of another container cannot be seen either.
+        #expect(found(after: .max) == former)
+        former.host = "another.example"
+        #expect(found(after: 2) == former && reads == 1)
+    }
+
     @Test("looking at the lock does not keep anybody from taking it")
     func probing() async throws {
         let scratch = try ScratchWorkPath()

@@ -165,10 +165,10 @@ struct MailboxVersionTests {
     }
 
     @Test("an owner of the version before answers with a line where this one gives a number")
-    func lines() {
-        let set = SetAttributes(selector: .all, attributes: [:])
-        #expect(set.reply(.done(note: "attributes of 3 tasks changed")) == 3)
-        #expect(set.reply(.count(2)) == 2)
-        #expect(set.reply(.verbs([])) == nil)
+    func lines() throws {
+        let set = Request.setAttributes(.all, [:])
+        #expect(try set.reply(.done(note: "attributes of 3 tasks changed")) == 3)
+        #expect(try set.reply(.count(2)) == 2)
+        #expect(throws: DownloadError.self) { try set.reply(.verbs([])) }
     }
 }

@@ -13,7 +13,7 @@ extension EngineReply {
 
 /// Requests in the short form of the tests. Errors are `.failed` where a reply is returned.
 extension Engine {
-    func answer(_ request: some EngineRequest, own: OwnLimits? = nil) async -> EngineReply {
+    func answer(_ request: EngineRequest, own: OwnLimits? = nil) async -> EngineReply {
         await answer(EngineMessage(request, own: own))
     }
 
@@ -38,5 +38,5 @@ extension Engine {
 
 extension Mailbox {
     @discardableResult
-    func post(_ request: some EngineRequest) throws -> MessageID { try post(EngineMessage(request)) }
+    func post(_ request: EngineRequest) throws -> MessageID { try post(EngineMessage(request)) }
 }

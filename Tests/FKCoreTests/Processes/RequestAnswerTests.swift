@@ -89,12 +89,14 @@ struct RequestAnswerTests {
         let bench = try await Bench(isActive: false, content: [1])
         let path = String(repeating: "p", count: 8_000)
         let tasks = (0..<3_000).map { bench.task("\(path)/\($0)") }
-        let messages = AddTasks.add(tasks: tasks, barrel: "x", run: false).messages
+        let messages = EngineRequest.add(tasks: tasks, barrel: "x", run: false).messages
         #expect(messages.count > 2)
         for message in messages { #expect(try StoreJSON.encode(message).count < Mailbox.maxMessage / 2) }
-        let replies = messages.map { message -> EngineReply in
-            #expect(message.barrel == "x" && !message.run)
-            return .added(message.tasks.map { .init(id: $0.id, state: .idle, isNew: true) })
+        let replies = try messages.map { message -> EngineReply in
+            guard case .add(let tasks, "x", false) = message else {
+                throw DownloadError(.corruptInfo, "It asks something else: \(message)")
+            }
+            return .added(tasks.map { .init(id: $0.id, state: .idle, isNew: true) })
         }
         let list = try #require(try EngineReply(pages: replies).addedTasks)
         #expect(list.map(\.id) == tasks.map(\.id))

@@ -92,7 +92,7 @@ struct RequestTests {
         await engine.afterLeftovers()
         let done = message.replacingOccurrences(of: ".msg", with: ".done")
         let request = try StoreJSON.decode(EngineMessage.self, from: bytes(done))
-        let choices = try #require(request.request as? ChosenVerbs).choices
+        guard case .chosen(let choices) = request.request else { return unexpected("\(request)") }
         #expect(choices.map(\.id) == ["a", "b"].map { bench.task($0).id })
         #expect(choices.map(\.verb) == [.suspend, .suspend])
         await engine.close()
@@ -271,7 +271,7 @@ struct RequestTests {
         let bench = try await Bench(in: nil, scope: .chosen, content: Self.content)
         let a = try await bench.completed("a")
         let asked = bench.task("a") { $0.options.checksum = try? Checksum(.sha256, hex: Bytes.sha256(Self.content)) }
-        let request = AddTasks.add(tasks: [asked, bench.task("b")], barrel: nil, run: false)
+        let request = EngineRequest.add(tasks: [asked, bench.task("b")], barrel: nil, run: false)
         guard case .waiting(let task, let rest) = try await bench.engine.attempt(request, nil).get() else {
             return unexpected("nothing is compared")
         }

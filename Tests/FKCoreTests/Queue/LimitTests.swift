@@ -12,7 +12,7 @@ struct LimitTests {
         try await Bench(settings: settings) { request, _ in .file(Self.content, to: request) }
     }
 
-    private static func add(_ tasks: [TaskDescription], barrel: String? = nil) -> AddTasks {
+    private static func add(_ tasks: [TaskDescription], barrel: String? = nil) -> EngineRequest {
         .add(tasks: tasks, barrel: barrel, run: true)
     }
 

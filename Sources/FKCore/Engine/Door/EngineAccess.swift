@@ -44,7 +44,7 @@ package protocol EngineAccess: AnyObject, Sendable {
     ///
     /// - Parameter own: limits for the tasks that the request adds or runs; nil for none.
     /// - Throws: `.cancelled` after `close()`, and the errors of the request.
-    func perform<R: EngineRequest>(_ request: R, own: OwnLimits?) async throws(DownloadError) -> R.Reply
+    func reply(to request: EngineRequest, own: OwnLimits?) async throws(DownloadError) -> EngineReply
 
     // MARK: Snapshots
 
@@ -70,18 +70,17 @@ package protocol EngineAccess: AnyObject, Sendable {
 }
 
 extension EngineAccess {
-    package func perform<R: EngineRequest>(_ request: R) async throws(DownloadError) -> R.Reply {
-        try await perform(request, own: nil)
+    /// Performs a request, and returns the reply of its type.
+    package func perform<Reply>(
+        _ request: Request<Reply>, own: OwnLimits? = nil
+    ) async throws(DownloadError) -> Reply {
+        try request.reply(try await reply(to: request.content, own: own))
     }
 
     /// Performs a message. Errors are `.failed`.
     package func answer(_ message: EngineMessage) async -> EngineReply {
-        await answer(message.request, own: message.own, version: message.version)
-    }
-
-    private func answer<R: EngineRequest>(_ request: R, own: OwnLimits?, version: Int) async -> EngineReply {
-        do {
-            return request.form(try await perform(request, own: own), version: version)
+        do throws(DownloadError) {
+            return message.form(try await reply(to: message.request, own: message.own))
         } catch {
             return .failed(error)
         }

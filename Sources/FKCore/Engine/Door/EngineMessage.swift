@@ -8,29 +8,22 @@ import FKMiddleware
 /// ```
 ///
 /// A message of version 1 has no version, and is answered in the forms of that version.
-package struct EngineMessage: Codable, Sendable {
+package struct EngineMessage: Codable, Sendable, Hashable {
     /// The newest version, which this process writes.
     static let version = 2
-    private static let kinds: [any EngineRequest.Type] = [
-        AddTasks.self, AddedTasks.self, VerbRequest.self, ChosenVerbs.self, ToggleRequest.self, ResumeAll.self,
-        RunTasks.self, RenewFiles.self, SetAttributes.self, MarkUsed.self, Relink.self, ChangeTasks.self,
-        CreateBarrel.self, JoinBarrel.self, LeaveBarrel.self, DeleteBarrel.self, SetLimits.self, SetRateLimit.self,
-        AskLimits.self, AddProgram.self, RemoveProgram.self, TrustPrograms.self,
-        FollowChanges.self,
-    ]
 
     /// The request.
-    package let request: any EngineRequest
+    package let request: EngineRequest
     /// Limits for the tasks that the request adds or runs; nil for none.
     package let own: OwnLimits?
     let version: Int
 
     /// Creates a message.
-    package init(_ request: some EngineRequest, own: OwnLimits? = nil) {
+    package init(_ request: EngineRequest, own: OwnLimits? = nil) {
         self.init(request, own: own, version: Self.version)
     }
 
-    private init(_ request: any EngineRequest, own: OwnLimits?, version: Int) {
+    private init(_ request: EngineRequest, own: OwnLimits?, version: Int) {
         self.request = request
         self.own = own
         self.version = version
@@ -42,50 +35,53 @@ package struct EngineMessage: Codable, Sendable {
     }
 
     /// A message of the same asker with another request.
-    func with(_ request: any EngineRequest) -> EngineMessage {
+    func with(_ request: EngineRequest) -> EngineMessage {
         EngineMessage(request, own: own, version: version)
     }
 
-    private struct Key: CodingKey, ExpressibleByStringLiteral {
-        let stringValue: String
-        var intValue: Int? { nil }
-        init(stringValue: String) { self.stringValue = stringValue }
-        init(stringLiteral: String) { stringValue = stringLiteral }
-        init?(intValue: Int) { nil }
+    private enum CodingKeys: String, CodingKey { case version, limited }
+    private enum LimitedKeys: String, CodingKey {
+        case own = "_0"
+        case request = "_1"
     }
 
     /// Reads a message of any version up to `version`.
     package init(from decoder: any Decoder) throws {
-        var fields = try decoder.container(keyedBy: Key.self)
-        let version = try fields.decodeIfPresent(Int.self, forKey: "version") ?? 1
-        var own: OwnLimits?
-        if fields.contains("limited") {
-            let limited = try fields.nestedContainer(keyedBy: Key.self, forKey: "limited")
-            own = try limited.decode(OwnLimits.self, forKey: "_0")
-            fields = try limited.nestedContainer(keyedBy: Key.self, forKey: "_1")
+        let fields = try decoder.container(keyedBy: CodingKeys.self)
+        let version = try fields.decodeIfPresent(Int.self, forKey: .version) ?? 1
+        guard (1...Self.version).contains(version) else {
+            throw DecodingError.dataCorruptedError(
+                forKey: .version, in: fields, debugDescription: "version \(version) is not known")
         }
-        let found = Self.kinds.filter { fields.contains(Key(stringValue: $0.kind)) }
-        guard found.count == 1, (1...Self.version).contains(version) else {
-            let keys = fields.allKeys.map(\.stringValue).joined(separator: ", ")
-            throw DecodingError.dataCorrupted(
-                .init(codingPath: decoder.codingPath, debugDescription: "version \(version) with \(keys)"))
+        if fields.contains(.limited) {
+            let limited = try fields.nestedContainer(keyedBy: LimitedKeys.self, forKey: .limited)
+            request = try limited.decode(EngineRequest.self, forKey: .request)
+            own = try limited.decode(OwnLimits.self, forKey: .own)
+        } else {
+            request = try EngineRequest(from: decoder)
+            own = nil
         }
-        func request<R: EngineRequest>(_ kind: R.Type) throws -> any EngineRequest {
-            try fields.decode(R.self, forKey: Key(stringValue: R.kind))
-        }
-        self.init(try request(found[0]), own: own, version: version)
+        self.version = version
     }
 
     /// Writes the message. A version 1 engine ignores the version.
     package func encode(to encoder: any Encoder) throws {
-        var fields = encoder.container(keyedBy: Key.self)
-        if version > 1 { try fields.encode(version, forKey: "version") }
-        if let own {
-            var limited = fields.nestedContainer(keyedBy: Key.self, forKey: "limited")
-            try limited.encode(own, forKey: "_0")
-            fields = limited.nestedContainer(keyedBy: Key.self, forKey: "_1")
+        var fields = encoder.container(keyedBy: CodingKeys.self)
+        if version > 1 { try fields.encode(version, forKey: .version) }
+        guard let own else { return try request.encode(to: encoder) }
+        var limited = fields.nestedContainer(keyedBy: LimitedKeys.self, forKey: .limited)
+        try limited.encode(own, forKey: .own)
+        try limited.encode(request, forKey: .request)
+    }
+
+    /// A reply in the form of the message's version: version 1 gives some numbers in a line for people.
+    func form(_ reply: EngineReply) -> EngineReply {
+        switch (version, request, reply) {
+        case (1, .setAttributes, .count(let count)):
+            .done(note: "attributes of \(Plural.count(count, "task")) changed")
+        case (1, .markUsed, .count(let count)): .done(note: "\(Plural.count(count, "task")) marked as used")
+        default: reply
         }
-        try fields.encode(request, forKey: Key(stringValue: type(of: request).kind))
     }
 
     /// The same request, divided into requests that fit into the mailbox.
@@ -93,21 +89,9 @@ package struct EngineMessage: Codable, Sendable {
 
     /// The same request, divided into requests of at most `count` tasks.
     package func portions(of count: Int) -> [EngineMessage] {
-        guard let add = request as? AddTasks, add.tasks.count > count else { return [self] }
-        return stride(from: 0, to: add.tasks.count, by: count).map {
-            var portion = add
-            portion.tasks = Array(add.tasks[$0..<min($0 + count, add.tasks.count)])
-            return with(portion)
+        guard case .add(let tasks, let barrel, let run) = request, tasks.count > count else { return [self] }
+        return stride(from: 0, to: tasks.count, by: count).map {
+            with(.add(tasks: Array(tasks[$0..<min($0 + count, tasks.count)]), barrel: barrel, run: run))
         }
     }
-}
-
-extension EngineMessage: Hashable {
-    /// Compares request, limits and version.
-    package static func == (one: EngineMessage, other: EngineMessage) -> Bool {
-        AnyHashable(one.request) == AnyHashable(other.request) && one.own == other.own && one.version == other.version
-    }
-
-    /// Hashes the request.
-    package func hash(into hasher: inout Hasher) { AnyHashable(request).hash(into: &hasher) }
 }

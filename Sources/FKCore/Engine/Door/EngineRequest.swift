@@ -1,134 +1,141 @@
 import FKMiddleware
 
-/// A request to the engine of a work path, with the type of its reply. The engine of this process performs it
-/// (`EngineAccess.perform`). For the engine of another process the same value goes through the mailbox (`EngineMessage`).
-package protocol EngineRequest: Codable, Sendable, Hashable {
-    /// The reply. `EngineReply` is its form in the mailbox.
-    associatedtype Reply: Sendable
+/// A request to the engine of a work path. The engine of this process performs it (`EngineAccess.perform`). For the engine of
+/// another process the same value goes through the mailbox (`EngineMessage`): the names of the cases and of their values are its format.
+package enum EngineRequest: Codable, Sendable, Hashable {
+    /// Creates tasks, or finds existing ones, and queues them, optionally as members of a barrel. `run` lets them start in an engine that
+    /// runs only chosen tasks. The reply has a result for each, in order.
+    case add(tasks: [TaskDescription], barrel: String?, run: Bool)
+    /// An `add` whose tasks are made and queued. It replaces the request in the mailbox while finished files are compared.
+    case added([AddResult], comparisons: [DigestCheck], run: Bool)
+    /// Applies a verb to the selected tasks. The reply of each verb has a result for each task.
+    case verb(Verb, TaskSelector)
+    /// Suspends running and waiting tasks, and resumes or queues all others.
+    case toggle(TaskSelector)
+    /// A verb for each of some tasks. It replaces a verb or a toggle in the mailbox, so that a second time changes nothing.
+    case chosen([VerbChoice])
+    /// Resumes suspended tasks, and queues cancelled and failed ones again (FKDownloader's resumeAll).
+    case resumeAll
+    /// Lets waiting tasks start in an engine that runs only chosen tasks.
+    case run(TaskSelector)
+    /// Fetches damaged ranges of finished files, or whole files, again. The reply is their number.
+    case renew([Renewal])
+    /// Sets attributes of the selected tasks. A nil value removes the pair. The reply is the number of tasks.
+    case setAttributes(TaskSelector, [String: String?])
+    /// Records the present time as the last use of the selected tasks. The reply is their number.
+    case markUsed(TaskSelector)
+    /// Gives a task another address, which requests use in place of its URL.
+    case relink(id: TaskID, to: String)
+    /// Changes options, mirrors and priorities of existing tasks.
+    case change([TaskChange])
+    /// Creates a barrel, or replaces the settings of an existing one.
+    case createBarrel(name: String, options: BarrelOptions)
+    /// Makes the selected tasks members of a barrel, which is created if missing. The reply is the number of new members.
+    case join([TaskSelector], barrel: String)
+    /// Removes members from a barrel, by URLs or whole ids. Their tasks stay.
+    case removeFromBarrel(name: String, urls: [String])
+    /// Deletes a barrel. Its tasks stay.
+    case deleteBarrel(name: String)
+    /// Changes `Configure.maxAction` (tasks at once) and `Configure.rateLimit` (bytes a second; 0 for no limit). Nil keeps the
+    /// present value.
+    case setLimits(maxAction: Int?, rateLimit: Int64?)
+    /// Changes the rate limit of all tasks, or of a barrel's members, in bytes a second. It applies until it is changed. Nil or 0
+    /// means no limit. With `daily`, the limit of all tasks applies in these windows alone, and the others stay. `windows` replaces all
+    /// windows, each with its own limit, and the rate applies at the other times.
+    case limit(rate: Int64?, barrel: String?, daily: [DailyWindow]?, windows: [DailyWindow]?)
+    /// Asks for the limits in force.
+    case limits
+    /// Adds a program to the middlewares of the work path.
+    case addProgram(MiddlewareProgram)
+    /// Removes a program from the middlewares of the work path.
+    case removeProgram(name: String)
+    /// Lets the programs run that came with a work path from elsewhere.
+    case trustPrograms
+    /// Writes changes of tasks for the follower that asks (`ChangeJournal`).
+    case follow
 
-    /// The name of the request in the mailbox.
-    static var kind: String { get }
+    /// A rate limit without the windows of all tasks.
+    package static func limit(rate: Int64?, barrel: String?, daily: [DailyWindow] = []) -> EngineRequest {
+        .limit(rate: rate, barrel: barrel, daily: daily.isEmpty ? nil : daily, windows: nil)
+    }
 
-    /// Performs all changes of state.
-    ///
-    /// - Parameter group: the group of a command with limits for its own tasks; nil for none.
-    func begin(at engine: isolated any RequestHost, group: Int32?) async throws -> StartedRequest<Reply>
+    /// The limit of all tasks, with all of its windows.
+    package static func limit(_ limit: StandingLimit) -> EngineRequest {
+        .limit(rate: limit.rate, barrel: nil, daily: nil, windows: limit.daily)
+    }
 
-    /// The request that replaces this one in the mailbox before it begins, because a second time would have another effect.
-    /// The default is nil: the effect is the same.
-    func resolved(at engine: isolated any RequestHost) throws -> ChosenVerbs?
-
-    /// The same request, divided into requests that fit into the mailbox. The default is one.
-    var messages: [Self] { get }
-
-    /// The form of a reply in the mailbox.
-    ///
-    /// - Parameter version: the version of the message.
-    func form(_ reply: Reply, version: Int) -> EngineReply
-
-    /// The reply of that form; nil if it is the reply to another request.
-    func reply(_ form: EngineReply) -> Reply?
-}
-
-extension EngineRequest {
-    package func resolved(at engine: isolated any RequestHost) throws -> ChosenVerbs? { nil }
-    package var messages: [Self] { [self] }
-}
-
-extension EngineRequest where Reply == [AddResult] {
-    package func form(_ reply: Reply, version: Int) -> EngineReply { .added(reply) }
-    package func reply(_ form: EngineReply) -> Reply? { if case .added(let list) = form { list } else { nil } }
-}
-
-extension EngineRequest where Reply == [VerbResult] {
-    package func form(_ reply: Reply, version: Int) -> EngineReply { .verbs(reply) }
-    package func reply(_ form: EngineReply) -> Reply? { if case .verbs(let list) = form { list } else { nil } }
-}
-
-/// A reply that is a line for people.
-extension EngineRequest where Reply == String {
-    package func form(_ reply: Reply, version: Int) -> EngineReply { .done(note: reply) }
-    package func reply(_ form: EngineReply) -> Reply? { if case .done(let note) = form { note } else { nil } }
-}
-
-extension EngineRequest where Reply == LimitsReport {
-    package func form(_ reply: Reply, version: Int) -> EngineReply { .limits(reply) }
-    package func reply(_ form: EngineReply) -> Reply? { if case .limits(let report) = form { report } else { nil } }
-}
-
-/// A reply that is a number of tasks.
-extension EngineRequest where Reply == Int {
-    package func form(_ reply: Reply, version: Int) -> EngineReply { .count(reply) }
-    package func reply(_ form: EngineReply) -> Reply? {
-        switch form {
-        case .count(let count): count
-        // An engine of version 1 gives the number in a line for people.
-        case .done(let note): note.split(separator: " ").lazy.compactMap { Int($0) }.first ?? 0
-        default: nil
-        }
+    /// The same request, divided into requests that fit into the mailbox.
+    package var messages: [EngineRequest] {
+        guard case .add(let tasks, let barrel, let run) = self else { return [self] }
+        return tasks.portions(ofBytes: 16 << 20, \.messageSize).map { .add(tasks: $0, barrel: barrel, run: run) }
     }
 }
 
-/// A request whose changes of state are complete.
-package enum StartedRequest<Reply: Sendable>: Sendable {
-    /// The request is complete.
-    case done(Reply)
-    /// Runs are being stopped, or finished files are being compared. `rest` is the request for what is left: after a kill
-    /// it gives the same answer and changes no task a second time.
-    case waiting(Task<Reply, Never>, rest: any EngineRequest)
+/// A request with the type of its reply: `perform(.verb(.suspend, .all))`.
+package struct Request<Reply: Sendable>: Sendable {
+    /// What is asked.
+    package let content: EngineRequest
+    /// The reply of that form; nil if it is the reply to another request.
+    private let read: @Sendable (EngineReply) -> Reply?
 
-    var reply: Reply {
-        get async {
-            switch self {
-            case .done(let reply): reply
-            case .waiting(let task, _): await task.value
+    /// The reply of that form.
+    ///
+    /// - Throws: the error of a failed request; `.corruptInfo` for the reply to another one.
+    package func reply(_ form: EngineReply) throws(DownloadError) -> Reply {
+        if case .failed(let error) = form { throw error }
+        if let reply = read(form) { return reply }
+        throw DownloadError(.corruptInfo, "The engine answered another question.")
+    }
+}
+
+extension Request where Reply == [AddResult] {
+    private init(_ content: EngineRequest) {
+        self.init(content: content) { if case .added(let list) = $0 { list } else { nil } }
+    }
+
+    package static func add(tasks: [TaskDescription], barrel: String?, run: Bool) -> Self {
+        Self(.add(tasks: tasks, barrel: barrel, run: run))
+    }
+}
+
+extension Request where Reply == [VerbResult] {
+    private init(_ content: EngineRequest) {
+        self.init(content: content) { if case .verbs(let list) = $0 { list } else { nil } }
+    }
+
+    package static func verb(_ verb: Verb, _ selector: TaskSelector) -> Self { Self(.verb(verb, selector)) }
+    package static func toggle(_ selector: TaskSelector) -> Self { Self(.toggle(selector)) }
+    package static func chosen(_ choices: [VerbChoice]) -> Self { Self(.chosen(choices)) }
+    package static var resumeAll: Self { Self(.resumeAll) }
+}
+
+/// The reply is a number of tasks.
+extension Request where Reply == Int {
+    private init(_ content: EngineRequest) {
+        self.init(content: content) {
+            switch $0 {
+            case .count(let count): count
+            // An engine of version 1 gives the number in a line for people.
+            case .done(let note): note.split(separator: " ").lazy.compactMap { Int($0) }.first ?? 0
+            default: nil
             }
         }
     }
+
+    package static func renew(_ renewals: [Renewal]) -> Self { Self(.renew(renewals)) }
+    package static func setAttributes(_ selector: TaskSelector, _ attributes: [String: String?]) -> Self {
+        Self(.setAttributes(selector, attributes))
+    }
+    package static func markUsed(_ selector: TaskSelector) -> Self { Self(.markUsed(selector)) }
+    package static func join(_ selectors: [TaskSelector], barrel: String) -> Self {
+        Self(.join(selectors, barrel: barrel))
+    }
 }
 
-/// The requests in their short form: `perform(.verb(.suspend, .all))`. The constraint lets the compiler find them; each returns
-/// a request of its own type.
-extension EngineRequest where Self == AddTasks {
-    package static func add(tasks: [TaskDescription], barrel: String?, run: Bool) -> AddTasks {
-        AddTasks(tasks: tasks, barrel: barrel, run: run)
+/// The reply is a line for people.
+extension Request where Reply == String {
+    /// Asks what is answered with a line.
+    package static func line(_ content: EngineRequest) -> Self {
+        Self(content: content) { if case .done(let note) = $0 { note } else { nil } }
     }
-    package static func verb(_ verb: Verb, _ selector: TaskSelector) -> VerbRequest {
-        VerbRequest(verb: verb, selector: selector)
-    }
-    package static func toggle(_ selector: TaskSelector) -> ToggleRequest { ToggleRequest(selector: selector) }
-    package static func chosen(_ choices: [VerbChoice]) -> ChosenVerbs { ChosenVerbs(choices: choices) }
-    package static var resumeAll: ResumeAll { ResumeAll() }
-    package static func run(_ selector: TaskSelector) -> RunTasks { RunTasks(selector: selector) }
-    package static func renew(_ renewals: [Renewal]) -> RenewFiles { RenewFiles(renewals: renewals) }
-    package static func setAttributes(_ selector: TaskSelector, _ attributes: [String: String?]) -> SetAttributes {
-        SetAttributes(selector: selector, attributes: attributes)
-    }
-    package static func markUsed(_ selector: TaskSelector) -> MarkUsed { MarkUsed(selector: selector) }
-    package static func relink(_ id: TaskID, to url: String) -> Relink { Relink(id: id, to: url) }
-    package static func change(_ changes: [TaskChange]) -> ChangeTasks { ChangeTasks(changes: changes) }
-    package static func createBarrel(name: String, options: BarrelOptions) -> CreateBarrel {
-        CreateBarrel(name: name, options: options)
-    }
-    package static func join(_ selectors: [TaskSelector], barrel: String) -> JoinBarrel {
-        JoinBarrel(selectors: selectors, barrel: barrel)
-    }
-    package static func removeFromBarrel(name: String, urls: [String]) -> LeaveBarrel {
-        LeaveBarrel(name: name, urls: urls)
-    }
-    package static func deleteBarrel(name: String) -> DeleteBarrel { DeleteBarrel(name: name) }
-    package static func setLimits(maxAction: Int?, rateLimit: Int64?) -> SetLimits {
-        SetLimits(maxAction: maxAction, rateLimit: rateLimit)
-    }
-    package static func limit(rate: Int64?, barrel: String?, daily: [DailyWindow] = []) -> SetRateLimit {
-        SetRateLimit(rate: rate, barrel: barrel, daily: daily.isEmpty ? nil : daily, windows: nil)
-    }
-    package static func limit(_ limit: StandingLimit) -> SetRateLimit {
-        SetRateLimit(rate: limit.rate, barrel: nil, daily: nil, windows: limit.daily)
-    }
-    package static var limits: AskLimits { AskLimits() }
-    package static func addProgram(_ program: MiddlewareProgram) -> AddProgram { AddProgram(program: program) }
-    package static func removeProgram(name: String) -> RemoveProgram { RemoveProgram(name: name) }
-    package static var trustPrograms: TrustPrograms { TrustPrograms() }
-    package static var follow: FollowChanges { FollowChanges() }
 }

@@ -17,15 +17,9 @@ package protocol RequestHost: Actor {
         _ descriptions: [TaskDescription], _ barrel: String?, run: Bool, _ group: Int32?
     ) async throws -> TaskControl.Addition
     /// The answer to an addition, at once or after the comparison of finished files.
-    func started(_ addition: TaskControl.Addition) throws -> StartedRequest<[AddResult]>
+    func started(_ addition: TaskControl.Addition) throws -> StartedRequest
     /// Applies the chosen verbs.
     ///
     /// - Parameter forAll: true makes `resume` also queue cancelled and failed tasks (FKDownloader's resumeAll).
-    func started(_ choices: [VerbChoice], forAll: Bool) throws -> StartedRequest<[VerbResult]>
-}
-
-extension RequestHost {
-    func started(_ choices: [VerbChoice]) throws -> StartedRequest<[VerbResult]> {
-        try started(choices, forAll: false)
-    }
+    func started(_ choices: [VerbChoice], forAll: Bool) throws -> StartedRequest
 }

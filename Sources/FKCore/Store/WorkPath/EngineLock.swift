@@ -27,6 +27,11 @@ package final class EngineLock: Sendable {
         /// True if it is a downloader of this process.
         package var isThisProcess: Bool { pid == getpid() && bootID == BootID.current }
 
+        /// True if its process has ended, or runs where this process cannot see it.
+        fileprivate var hasEnded: Bool {
+            host == EngineLock.hostName && bootID == BootID.current && kill(pid, 0) != 0 && errno == ESRCH
+        }
+
         /// The same JSON as `StoreJSON` writes, without the first use of an encoder, which takes half a millisecond of every
         /// start.
         package var json: [UInt8] {
@@ -134,7 +139,7 @@ package final class EngineLock: Sendable {
     }
 
     /// The name of this machine. `ProcessInfo` would need many types of Foundation at every start.
-    private static var hostName: String {
+    fileprivate static var hostName: String {
         var name = [CChar](repeating: 0, count: 256)
         guard gethostname(&name, name.count - 1) == 0 else { return "localhost" }
         return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
@@ -207,9 +212,25 @@ package final class EngineLock: Sendable {
     }
 
     /// The holder of the lock; nil if there is none, or if it has not described itself yet.
+    ///
+    /// A new holder describes itself an instant after it has the lock. Until then the file shows the former one, whose process
+    /// has ended. A process that cannot be seen may also be one of another container, so the wait ends after 50 ms.
     package static func holder(_ workPath: WorkPath) -> Holder? {
-        guard isHeld(workPath), let bytes = content(workPath) else { return nil }
-        return try? StoreJSON.decode(Holder.self, from: bytes)
+        holder {
+            guard isHeld(workPath), let bytes = content(workPath) else { return nil }
+            return try? StoreJSON.decode(Holder.self, from: bytes)
+        }
+    }
+
+    /// The holder that `described` shows, once it shows one that has not ended.
+    package static func holder(_ described: () -> Holder?) -> Holder? {
+        var found = described()
+        for _ in 0..<10 {
+            guard found?.hasEnded == true else { break }
+            usleep(5_000)
+            found = described()
+        }
+        return found
     }
 
     // MARK: Silence
