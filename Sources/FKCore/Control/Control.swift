@@ -53,7 +53,7 @@ public struct Control: Sendable {
 
     /// Gives a task another address (`DownloadTask.relink(to:)`).
     package func relink(_ id: TaskID, to url: String) async throws(DownloadError) {
-        _ = try await engine.perform(.line(.relink(id: id, to: url)))
+        _ = try await engine.perform(.line(.relink(id, to: url)))
     }
 
     // MARK: Rate limits

@@ -186,7 +186,7 @@ struct BarrelSyncCommand: Command {
         }
         var requests: [EngineMessage] = []
         if !plan.changes.isEmpty { requests.append(EngineMessage(.change(plan.changes))) }
-        for (id, url) in plan.moved { requests.append(EngineMessage(.relink(id: id, to: url))) }
+        for (id, url) in plan.moved { requests.append(EngineMessage(.relink(id, to: url))) }
         let (unfinished, finished) = (plan.changed.filter(\.isUnfinished), plan.changed.filter { !$0.isUnfinished })
         if !finished.isEmpty { requests.append(EngineMessage(.renew(finished.map { Renewal($0.id) }))) }
         for file in unfinished {

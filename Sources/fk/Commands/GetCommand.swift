@@ -122,7 +122,7 @@ struct GetCommand: Command {
         let client = EngineClient.reportingSilence(options.run.configure(global), context)
         if own != known { _ = try await client.perform(.createBarrel(name: barrel, options: own)) }
         memory?.store()
-        for (id, url) in moved { _ = try await client.perform(.relink(id: id, to: url)) }
+        for (id, url) in moved { _ = try await client.perform(.relink(id, to: url)) }
         return (tasks, refused)
     }
 

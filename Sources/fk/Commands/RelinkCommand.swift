@@ -38,7 +38,7 @@ struct RelinkCommand: Command {
     func run() async throws -> Int32 {
         // Tasks with several folders may have different files.
         let id = try reference.only(try global.openReader()).id
-        let status = try await Answers(context).answer(EngineMessage(.relink(id: id, to: address)))
+        let status = try await Answers(context).answer(EngineMessage(.relink(id, to: address)))
         context.warnOfShards([id])
         return status
     }

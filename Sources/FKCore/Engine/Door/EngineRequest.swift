@@ -25,7 +25,7 @@ package enum EngineRequest: Codable, Sendable, Hashable {
     /// Records the present time as the last use of the selected tasks. The reply is their number.
     case markUsed(TaskSelector)
     /// Gives a task another address, which requests use in place of its URL.
-    case relink(id: TaskID, to: String)
+    case relink(TaskID, to: String)
     /// Changes options, mirrors and priorities of existing tasks.
     case change([TaskChange])
     /// Creates a barrel, or replaces the settings of an existing one.
