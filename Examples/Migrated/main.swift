@@ -20,7 +20,9 @@ configure.maxAction = 4
 let register = { (chains: MiddlewareChains) in _ = chains.register(request: client) }
 let failures = try await withDownloader(configure, middlewares: register) { downloader in
     let barrel = try await downloader.barrel("all")
-    try await barrel.add(Array(arguments.dropFirst()), to: folder)
+    for case .failure(let error) in try await barrel.add(Array(arguments.dropFirst()), to: folder) {
+        print("refused:", error.message)
+    }
     for await sum in barrel.progress {
         let (received, expected) = (sum.count.received, sum.count.expected ?? 0)
         print("\(received) of \(expected) bytes, \(sum.states[.complete] ?? 0) of \(sum.total) files")

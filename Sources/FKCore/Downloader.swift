@@ -227,7 +227,12 @@ public final class Downloader: Sendable {
     ///   that cannot be read. A single record that cannot be read is left out.
     public func metrics() async throws(DownloadError) -> DownloadMetrics {
         let workPath = engine.workPath
-        return try await typed { try DownloadMetrics(StoreReader(workPath), now: Date()) }
+        let configured = await engine.currentConfigure.rateLimit
+        return try await typed {
+            var metrics = try DownloadMetrics(StoreReader(workPath), now: Date())
+            metrics.rateLimit = [metrics.rateLimit, configured].compactMap(\.self).filter { $0 > 0 }.min()
+            return metrics
+        }
     }
 
     /// Calls `handler` with what was deleted each time that a download under `Configure.diskBudget` made room for itself. It runs on the
@@ -264,9 +269,10 @@ public final class Downloader: Sendable {
     public func enterBackground() async { await owned?.enterBackground() }
 
     /// Continues after `enterBackground()`, when the scene becomes active. Requests that the system has in flight are awaited, and the rest
-    /// of the file is fetched as usual. If another process has used the work path meanwhile, the downloader closes, and
-    /// `takeProblems()` says so.
-    public func leaveBackground() async { await owned?.leaveBackground() }
+    /// of the file is fetched as usual.
+    ///
+    /// - Throws: `.workPathBusy` if another process has used the work path meanwhile. The downloader has then closed: create another one.
+    public func leaveBackground() async throws(DownloadError) { try await owned?.leaveBackground() }
 
     /// The engine, if this process has it.
     var owned: Engine? { engine as? Engine ?? (engine as? SharedEngine)?.engine }

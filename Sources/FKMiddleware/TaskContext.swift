@@ -47,3 +47,8 @@ public struct TaskContext: Sendable, Hashable {
         self.attributes = attributes
     }
 }
+
+extension TaskContext: CustomStringConvertible {
+    /// The id, the attempt and the URL, with the secrets of the URL masked.
+    public var description: String { "TaskContext(\(id.short), attempt \(attempt), \(URLMasking.mask(address)))" }
+}

@@ -67,7 +67,7 @@ struct Aria2Status {
             if keys.contains(.errorCode) { text.member("errorCode", String(Aria2ErrorCode.of(row))) }
             if keys.contains(.errorMessage) { text.member("errorMessage", row.error?.text ?? "") }
         }
-        if keys.contains(.dir) { text.member("dir", row.directory ?? "") }
+        if keys.contains(.dir) { text.member("dir", row.dir ?? "") }
         if keys.contains(.files) {
             text.key("files")
             writeFiles(into: &text)

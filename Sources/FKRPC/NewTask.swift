@@ -84,6 +84,29 @@ struct CallOptions: Sendable {
     }
 }
 
+extension Manifest.Entry {
+    /// The task of the entry, which keeps the folder of the call if the file's name leads into a subfolder.
+    func given(in folder: String?, _ folders: inout EntryFolders) throws(EntryFault) -> TaskDescription {
+        var task = try self.task(in: folder, TaskOptions(), &folders)
+        if task.directory != folder { task.attributes[TaskDescription.givenFolder] = folder }
+        return task
+    }
+}
+
+extension TaskDescription {
+    /// The attribute with the folder of a call, if the file is in a subfolder of it.
+    static let givenFolder = "rpc-dir"
+
+    /// The folder and the name of the file as a client gives them: the name may begin with a subfolder.
+    var given: (dir: String?, out: String?) {
+        guard let dir = attributes[Self.givenFolder], let directory, let fileName else { return (directory, fileName) }
+        let root = EntryFolders.resolved(dir)
+        let base = root == "/" ? root : root + "/"
+        guard directory.utf8.starts(with: base.utf8) else { return (directory, fileName) }
+        return (dir, String(decoding: directory.utf8.dropFirst(base.utf8.count), as: UTF8.self).path(of: fileName))
+    }
+}
+
 extension RPCService {
     /// The description of a new task.
     ///
@@ -111,7 +134,7 @@ extension RPCService {
         }
         do throws(EntryFault) {
             var folders = EntryFolders()
-            var task = try entry.task(in: folder, TaskOptions(), &folders)
+            var task = try entry.given(in: folder, &folders)
             // By default, aria2 numbers a name that is taken.
             if task.options.existing == nil { task.options.existing = .rename }
             if let file { task.options.adopts = URL(fileURLWithPath: file) }

@@ -146,7 +146,7 @@ extension RPCService {
             var entry = entry
             entry.options = options.ofTask + entry.options
             do throws(EntryFault) {
-                var task = try entry.task(in: folder, TaskOptions(), &folders)
+                var task = try entry.given(in: folder, &folders)
                 if options["pause"] == "true" { task.startsSuspended = true }
                 if task.options.existing == nil { task.options.existing = .rename }
                 tasks.append(task)

@@ -13,10 +13,10 @@ extension RPCService {
             throw RPCError("Cannot get option for GID#\(GID.text(row.gid))")
         }
         let task = record.task
-        var shown = globals.shown(dir: row.directory ?? "")
+        var shown = globals.shown(dir: row.dir ?? "")
         for name in GlobalOptions.ofProgram { shown[name] = nil }
         let options = task.options
-        if let name = task.fileName { shown["out"] = name }
+        if let name = task.given.out { shown["out"] = name }
         if let checksum = options.checksum { shown["checksum"] = checksum.description }
         if let rate = options.rateLimit { shown["max-download-limit"] = String(rate) }
         if let most = options.maxAttempts { shown["max-tries"] = String(most > 1_000 ? 0 : most) }
@@ -55,6 +55,7 @@ extension RPCService {
         if let place = try place(given, of: task) {
             task.directory = place.directory
             task.fileName = place.fileName
+            task.attributes[TaskDescription.givenFolder] = place.attributes[TaskDescription.givenFolder]
         }
         if id(of: task) == row.id {
             if task.options != record.task.options {
@@ -94,11 +95,12 @@ extension RPCService {
     /// The new folder and name of a file; nil if the call names none.
     private func place(_ given: CallOptions, of task: TaskDescription) throws(RPCError) -> TaskDescription? {
         guard given["dir"] != nil || given["out"] != nil else { return nil }
-        let entry = Manifest.Entry(name: try given.out() ?? task.fileName, sources: [.init(task.url)])
-        let folder = try given["dir"].map { dir throws(RPCError) in try gate.folder(dir) } ?? task.directory
+        let (dir, out) = task.given
+        let entry = Manifest.Entry(name: try given.out() ?? out, sources: [.init(task.url)])
+        let folder = try given["dir"].map { dir throws(RPCError) in try gate.folder(dir) } ?? dir
         do throws(EntryFault) {
             var folders = EntryFolders()
-            return try entry.task(in: folder, TaskOptions(), &folders)
+            return try entry.given(in: folder, &folders)
         } catch { throw RPCError("The file cannot be put there: \(error.reason).") }
     }
 
@@ -249,8 +251,9 @@ enum SessionList {
         var lines: [Manifest.Option] = []
         func add(_ name: String, _ value: String?) { if let value { lines.append(Manifest.Option(name, value)) } }
         add("gid", GID.text(row.gid))
-        add("dir", task.directory)
-        add("out", task.fileName)
+        let (dir, out) = task.given
+        add("dir", dir)
+        add("out", out)
         if row.state == .suspend { add("pause", "true") }
         let options = task.options
         add("checksum", options.checksum?.description)

@@ -66,6 +66,7 @@ extension RPCService {
         var taken: Set<TaskID> = []
         for url in urls {
             do throws(RPCError) {
+                try Self.checkSource(url)
                 var task = distinct(try describe([url] + mirrors, CallOptions(members)), taken)
                 if paused { task.startsSuspended = true }
                 if let caFile { task.options.caPath = caFile }
@@ -74,6 +75,15 @@ extension RPCService {
             } catch { tasks.append(.failure(error)) }
         }
         return .array(try await added(tasks, urls, barrel: call.text("barrel")))
+    }
+
+    /// - Throws: `RPCError` for a source in place of a link: the page fetches it in another way.
+    private static func checkSource(_ url: String) throws(RPCError) {
+        let scheme = url.prefix { $0 != ":" }.lowercased()
+        guard ["s3", "gs", "az"].contains(scheme), url.hasPrefix("\(url.prefix(scheme.count))://") else { return }
+        throw RPCError(
+            "\(Escaping.visible(URLMasking.mask(url))) is a source and no link: choose \"All files of a source\" (fk.fetch)."
+        )
     }
 
     /// Adds tasks and returns a document for each.
@@ -117,6 +127,7 @@ extension RPCService {
         let folder = try gate.folder(call.text("dir") ?? globals["dir"])
         let paused = try call.truth("paused")
         var reading = Manifest.Reading()
+        reading.isAtPage = true
         if call.has("skipBad") { reading.skipsBadEntries = try call.truth("skipBad") }
         let manifest: Manifest
         do throws(ManifestError) {
@@ -135,7 +146,7 @@ extension RPCService {
                     do throws(RPCError) { base = try gate.folder(own) } catch { throw EntryFault(error.message) }
                 }
                 entry.directory = nil
-                var task = try entry.task(in: base, TaskOptions(), &folders)
+                var task = try entry.given(in: base, &folders)
                 if let partial = task.optionsBox?.value.adopts {
                     do throws(RPCError) {
                         task.options.adopts = URL(fileURLWithPath: try gate.partial(partial.path, in: base))

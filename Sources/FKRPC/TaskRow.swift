@@ -19,6 +19,8 @@ package struct TaskRow: Sendable {
     package var mirrors: [String]
     /// The folder of the file; nil inside the work path.
     package var directory: String?
+    /// The folder that clients see: that of the call, if the file is in a subfolder of it.
+    var dir: String?
     /// The file's name as far as it is known.
     package var name: String
     /// False while the name is only a guess from the URL.
@@ -62,6 +64,7 @@ package struct TaskRow: Sendable {
         url = record.link ?? record.task.url
         mirrors = record.task.mirrors
         directory = record.task.directory
+        dir = record.task.attributes[TaskDescription.givenFolder] ?? directory
         name =
             record.path?.lastPathPart ?? record.task.fileName
             ?? FileNameRules.name(url: record.task.url, head: nil)

@@ -65,6 +65,21 @@ struct PublicAddTests {
         #expect(try await task.file.lastPathComponent == "slow")
     }
 
+    @Test("what is printed of a task has no secret of its URL")
+    func printed() async throws {
+        let url = "http://me:hunter2@files.example/a?token=hunter2"
+        var builder = try Builder(url)
+        builder.startsSuspended = true
+        let results = try await downloader.add([builder], to: folder)
+        let task = try #require(results.first).get()
+        let info = try #require(await task.info)
+        let verb = try await task.suspend()
+        let records = try await downloader.messager.records().records
+        for text in ["\(builder)", "\(results)", "\(task)", "\(info)", "\(verb)", "\(records)", "\(url.selector)"] {
+            #expect(text.contains("***") && !text.contains("hunter2"), "\(text)")
+        }
+    }
+
     @Test("known tasks join a barrel and change nothing else; a URL without a task joins when its task is made")
     func join() async throws {
         var builder = try bench.builder("/a")

@@ -32,6 +32,17 @@ struct PublicBadInputTests {
 
     // MARK: Unknown and closed
 
+    @Test("a sequence of something else than one task ends, and a problem says why")
+    func wrongSelectors() async throws {
+        let bench = try PublicBench()
+        let messager = bench.downloader.messager
+        for await _ in messager.infos(.barrel("b")) { Issue.record("an info of a barrel") }
+        for await _ in messager.infos("nonsense") { Issue.record("an info of nothing") }
+        for await _ in messager.attempts(.all) { Issue.record("an attempt of all") }
+        let codes = await bench.downloader.takeProblems().map(\.code)
+        #expect(codes == [.invalidArgument, .invalidURL, .invalidArgument])
+    }
+
     @Test("unknown ids, URLs and barrels: verbs throw .notFound, questions say that there is nothing")
     func unknown() async throws {
         let bench = try PublicBench()

@@ -124,7 +124,7 @@ struct PublicBarrelHandleTests {
     func cancelled() async throws {
         bench.files.serve("/held", PublicBench.pattern(10_000), hold: 1_000)
         let barrel = try await downloader.barrel("held")
-        try await barrel.add([PublicBench.url("/held")], to: folder)
+        _ = try await barrel.add([PublicBench.url("/held")], to: folder)
         let reader = Task { for await _ in barrel.ended { Issue.record("nobody ends") } }
         reader.cancel()
         await reader.value
@@ -158,7 +158,7 @@ struct PublicBarrelHandleTests {
     @Test("forget empties a barrel and keeps its files")
     func forget() async throws {
         let barrel = try await downloader.barrel("kept")
-        try await barrel.add(urls, to: folder)
+        for result in try await barrel.add(urls, to: folder) { _ = try result.get() }
         for await _ in barrel.ended {}
         #expect(try await barrel.forget().count { $0.applied } == 5)
         #expect(try await barrel.info.total == 0)

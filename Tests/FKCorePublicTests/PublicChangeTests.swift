@@ -69,6 +69,15 @@ struct PublicChangeTests {
         #expect(DownloadError(.cancelled, "x").isCancellation && !DownloadError(.disk, "x").isCancellation)
     }
 
+    @Test("the limit among the numbers is the lower one of both") func limits() async throws {
+        let downloader = try PublicBench { $0.rateLimit = 2_000 }.downloader
+        #expect(try await downloader.control.rateLimit() == nil)
+        #expect(try await downloader.metrics().rateLimit == 2_000)
+        try await downloader.control.setRateLimit(1_000)
+        #expect(try await downloader.metrics().rateLimit == 1_000)
+        await downloader.close()
+    }
+
     @Test("a listener of all changes hears each state of each task, and nothing after its removal") func listener()
         async throws
     {

@@ -110,6 +110,13 @@ struct PublicDownloadTests {
         }
     }
 
+    @Test("a file that is waited for is queued, whatever its builder says")
+    func startsSuspended() async throws {
+        var builder = try bench.builder("/a.bin")
+        builder.startsSuspended = true
+        #expect(try await downloader.download(builder).lastPathComponent == "a.bin")
+    }
+
     @Test("the call starts a queue that nobody has started")
     func activates() async throws {
         let configure = Configure(workPath: bench.folder.appendingPathComponent("other"))
@@ -124,7 +131,11 @@ struct PublicDownloadTests {
     func cancel(onCancel: CancelledDownload) async throws {
         let (task, call) = try await held { self.call(onCancel: onCancel) }
         call.cancel()
-        await #expect { _ = try await call.value } throws: { ($0 as? DownloadError)?.code == .cancelled }
+        let fate = [.suspend: "is suspended", .cancel: "was cancelled", .forget: "was forgotten"][onCancel] ?? "-"
+        await #expect { _ = try await call.value } throws: {
+            let error = $0 as? DownloadError
+            return error?.code == .cancelled && error?.message.contains("The download \(fate)") == true
+        }
         let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
         guard onCancel != .forget else {
             #expect(await task.info == nil)

@@ -71,7 +71,7 @@ struct PublicModelTests {
         var isRunning: Bool { model.info?.states.contains { !$0.key.isSettled && $0.value > 0 } ?? false }
         await until { model.info != nil }
         #expect(model.info?.total == 0 && model.info?.isComplete == false && !isRunning)
-        try await barrel.add(["/a", "/held", "/later"].map(PublicBench.url), to: folder)
+        _ = try await barrel.add(["/a", "/held", "/later"].map(PublicBench.url), to: folder)
         await until { model.info?.total == 3 && model.info?.states[.complete] == 1 && model.failures.count == 1 }
         #expect(model.members.count == 3 && isRunning)
         model.suspend()
@@ -81,6 +81,25 @@ struct PublicModelTests {
         model.start()
         await until { model.info?.isComplete == true }
         #expect(model.info?.fraction == 1 && model.info?.count.received == 410_003 && model.failures.isEmpty)
+    }
+
+    @Test("a barrel's model shows members that join and leave while no task runs")
+    func members() async throws {
+        let barrel = try await downloader.barrel("b")
+        let model = BarrelModel(barrel)
+        let builders = try ["/a", "/b"].map { path in
+            var builder = try bench.builder(path)
+            builder.startsSuspended = true
+            return builder
+        }
+        let tasks = try await barrel.add(builders).map { try $0.get() }
+        await until { model.members == tasks }
+        try await barrel.remove(tasks[0])
+        await until { model.members == [tasks[1]] }
+        try await barrel.join(tasks[0])
+        await until { model.members == [tasks[1], tasks[0]] }
+        _ = try await barrel.set([])
+        await until { model.members.isEmpty }
     }
 
     @Test("a model that is released is gone, and follows no more")

@@ -60,8 +60,24 @@ struct RPCOptionTests {
         for dir in ["sub", "\(fixture.downloads)/sub", "\(fixture.downloads)/./sub/"] {
             let gid = try await fixture.addPaused(
                 "f\(dir.count)", .init("dir", .string(dir)), .init("out", "deep/name"))
-            #expect(try await fixture.status(gid, "dir") == "\(fixture.downloads)/sub/deep")
+            #expect(try await fixture.status(gid, "dir") == "\(fixture.downloads)/sub")
         }
+    }
+
+    @Test("out is a path below dir, and each changes alone") func outBelowDir() async throws {
+        let fixture = try await RPCFixture()
+        let gid = JSON.string(try await fixture.addPaused("x", .init("out", "s/x.iso")))
+        func place() async throws -> [String?] {
+            let shown = try await fixture.call("aria2.getOption", gid)
+            let path = try await fixture.call("aria2.getFiles", gid).array?.first?["path"]?.string
+            return [shown["dir"]?.string, shown["out"]?.string, path]
+        }
+        let folder = fixture.downloads
+        #expect(try await place() == [folder, "s/x.iso", "\(folder)/s/x.iso"])
+        #expect(try await fixture.call("aria2.changeOption", gid, .members(["dir": "other"])) == "OK")
+        #expect(try await place() == ["\(folder)/other", "s/x.iso", "\(folder)/other/s/x.iso"])
+        #expect(try await fixture.call("aria2.changeOption", gid, .members(["out": "y.iso"])) == "OK")
+        #expect(try await place() == ["\(folder)/other", "y.iso", "\(folder)/other/y.iso"])
     }
 
     @Test("options of a task: as texts, lists of headers, unknown ones ignored, bad ones refused") func options()

@@ -81,7 +81,8 @@ struct RPCPageTests {
             ("fk.suspend", "{}", "needs ids"), ("fk.retry", #"{"all":true,"user":"a"}"#, "a login needs ids"),
             ("fk.retry", #"{"ids":[],"user":""}"#, "a login needs ids and a user"),
             ("fk.rates", #"{"seconds":601}"#, "from 1 to 600"), ("fk.limit", #"{"rate":-1}"#, "rate must be"),
-            ("fk.limit", #"{"barrel":"none"}"#, "none"), ("fk.import", #"{"text":"nonsense"}"#, "scheme"),
+            ("fk.limit", #"{"barrel":"none"}"#, "none"),
+            ("fk.import", #"{"text":"nonsense"}"#, "it has no scheme, such as https:// in front of a host"),
             ("fk.subscribe", "{}", "WebSocket"),
         ]) func faults(method: String, params: String, reason: String) async throws
     {
@@ -122,6 +123,13 @@ struct RPCPageTests {
         #expect(try await fixture.call("fk.status")["total"] == 0)
         #expect(try await fixture.call("fk.middlewares") == [])
         #expect(try await fixture.call("fk.rates", .members(["seconds": 3]))["samples"]?.array?.count == 3)
+    }
+
+    @Test("a bucket that is added as a link is refused with what fetches it") func bucket() async throws {
+        let fixture = try await RPCFixture(isActive: false)
+        let added = try await fixture.call("fk.add", .members(["urls": ["s3://bucket/a"]]))
+        let error = added.array?.first?["error"]?["message"]?.string ?? "\(added)"
+        #expect(error == "s3://bucket/a is a source and no link: choose \"All files of a source\" (fk.fetch).")
     }
 
     @Test("a dropped list is imported, and its bad entries are named by line") func list() async throws {

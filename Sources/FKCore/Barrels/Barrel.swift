@@ -34,7 +34,7 @@ public struct Barrel: TaskSelecting, Hashable, Identifiable {
     // MARK: Members
 
     /// Adds tasks as members and queues them, each as `Downloader.add(_:to:named:checksum:queued:)`. An invalid address is a failure
-    /// in its place and does not affect the others.
+    /// in its place and does not affect the others. Only the results tell of it: it is no member of the barrel.
     ///
     /// - Parameters:
     ///   - files: addresses, or builders.
@@ -42,7 +42,6 @@ public struct Barrel: TaskSelecting, Hashable, Identifiable {
     ///     path.
     /// - Returns: one result for each file, in order: the task, or the error why there is none.
     /// - Throws: `.cancelled` for a closed downloader.
-    @discardableResult
     public func add(
         _ files: [some Downloadable], to folder: URL? = nil
     ) async throws(DownloadError) -> [Result<DownloadTask, DownloadError>] {

@@ -140,8 +140,8 @@ public struct Builder: Sendable {
         }
     }
 
-    /// True creates the task suspended: it waits for a `resume`. It has no effect on an existing task. The default is
-    /// false.
+    /// True creates the task suspended: it waits for a `resume`. It has no effect on an existing task, nor in
+    /// `Downloader.download`, which waits for the file. The default is false.
     public var startsSuspended: Bool {
         get { description.startsSuspended ?? false }
         set { description.startsSuspended = newValue ? true : nil }
@@ -179,4 +179,9 @@ public struct Builder: Sendable {
             }
         }
     }
+}
+
+extension Builder: CustomDebugStringConvertible {
+    /// The id and the URL, with the secrets of the URL masked. Header fields and other options are left out.
+    public var debugDescription: String { "Builder(\(id.short), \(URLMasking.mask(url)))" }
 }

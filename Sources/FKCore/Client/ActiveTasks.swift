@@ -8,6 +8,9 @@ struct ActiveTasks {
     private(set) var retrying: Set<TaskID> = []
     /// The tasks whose attempt has begun and not ended, with the masked URL of the attempt.
     private(set) var attempts: [TaskID: String] = [:]
+    /// The places of the last changes of tasks that were trashed: the info file of a running one stays until its run has ended. At
+    /// most 1,000.
+    private var trashed: [TaskID: ChangeOrder] = [:]
     /// The places of the last changes to running tasks.
     private var orders: [TaskID: ChangeOrder] = [:]
 
@@ -15,6 +18,10 @@ struct ActiveTasks {
     ///
     /// - Returns: false if the last change said already that the task runs: its owner repeats it for each new follower.
     mutating func absorb(_ info: DownloadInfo) -> Bool {
+        if info.state == .unknown {
+            if trashed.count >= 1_000 { trashed = [:] }
+            trashed[info.id] = info.order
+        }
         let isKnown = info.state == .action && orders[info.id] != nil
         orders[info.id] = info.state == .action ? info.order.later(than: order(of: info.id)) : nil
         guard !isKnown else { return false }
@@ -36,9 +43,12 @@ struct ActiveTasks {
         }
     }
 
+    /// True for what the info file of a trashed task still says. A task that was added again has a later place.
+    func isTrashed(_ info: DownloadInfo) -> Bool { trashed[info.id].map(info.order.isBefore) ?? false }
+
     /// The place of the last change to a running task.
     func order(of id: TaskID) -> ChangeOrder { orders[id] ?? .unknown }
 
     /// What ran at a former owner may not run now.
-    mutating func forgetRunning() { (running, attempts, orders) = ([], [:], [:]) }
+    mutating func forgetRunning() { (running, attempts, orders, trashed) = ([], [:], [:], [:]) }
 }

@@ -42,7 +42,9 @@ final class Follower {
     // MARK: Reading
 
     /// The existing tasks among these ids, in their order.
-    private func present(_ ids: some Sequence<TaskID>) -> [DownloadInfo] { reader.records(ids).map { measured($0) } }
+    private func present(_ ids: some Sequence<TaskID>) -> [DownloadInfo] {
+        reader.records(ids).map { measured($0) }.filter { !active.isTrashed($0) }
+    }
 
     /// A task that began a moment ago may still be queued in its info file.
     private func measured(_ record: TaskRecord) -> DownloadInfo {
@@ -232,7 +234,8 @@ final class Follower {
     func unsettled(_ ids: [TaskID]) -> [TaskID] {
         var open: [TaskID] = []
         reader.readAll(ids, problem: { _ in }) { _, record in
-            if !measured(record).state.isSettled { open.append(record.id) }
+            let info = measured(record)
+            if !info.state.isSettled, !active.isTrashed(info) { open.append(info.id) }
         }
         return open
     }

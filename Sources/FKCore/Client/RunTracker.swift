@@ -35,6 +35,8 @@ package struct RunTracker: Sendable {
     private var last: [Last] = []
     /// The places of the last infos among the states of their tasks, indexed in the same way.
     private var orders: [ChangeOrder] = []
+    /// `DownloadInfo.besides` of the last infos, where it is not 0.
+    private var besides: [Int: Int64] = [:]
     /// The number of tasks that count and are not settled.
     package private(set) var openCount = 0
     /// The sums over the tasks of which an info came.
@@ -202,8 +204,9 @@ package struct RunTracker: Sendable {
         } else if info.isForeign {
             atStart &+= max(0, new.received &- old.received)
         } else {
-            fetched &+= max(0, new.received &- old.received)
+            fetched &+= max(0, info.sent &- old.received &- (besides[place] ?? 0))
         }
+        if info.besides != 0 || !besides.isEmpty { besides[place] = info.besides == 0 ? nil : info.besides }
         totals.replace(old, by: new)
         openCount += (info.state.isSettled ? 0 : 1) - (old.state?.isSettled == true ? 0 : 1)
         highestFraction = ProgressFraction.next(after: highestFraction, of: goal, isComplete: false)

@@ -309,6 +309,10 @@ actor SharedEngine: EngineAccess {
         if let engine { await engine.recordUnknown(url) } else { problems.recordUnknown(url) }
     }
 
+    func recordProblem(_ error: DownloadError) async {
+        if let engine { await engine.recordProblem(error) } else { problems.append(error) }
+    }
+
     // MARK: Requests
 
     /// Performs a request at the engine that runs the tasks. Where none does, this process owns the work path for the

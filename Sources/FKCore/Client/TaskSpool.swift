@@ -51,6 +51,9 @@ package final class TaskSpool: Sendable {
     /// True if every task was taken.
     package var isEmpty: Bool { count == 0 }
 
+    /// Some of the first tasks that have not been taken. They stay.
+    package var sample: [TaskDescription] { state.withLock { Array($0.first.prefix(256)) } }
+
     /// Adds a task behind the others.
     ///
     /// - Throws: `.noSpace` or `.disk` with the folder, if the file cannot be written.

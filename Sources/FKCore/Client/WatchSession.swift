@@ -111,9 +111,13 @@ package actor WatchSession {
     /// The record of a task as it is now; nil if the task is gone or cannot be read.
     package func record(_ id: TaskID) -> TaskRecord? { try? StoreReader(workPath).record(id) }
 
-    /// The rate limit of a barrel's members in bytes a second; nil for none.
-    package func limit(ofBarrel name: String) -> Int64? {
-        (try? BarrelFile.read(name, in: workPath))?.options.rateLimit.flatMap { $0 > 0 ? $0 : nil }
+    /// The rate limit in force of all tasks, or of a barrel's members, in bytes a second; nil for none. Only the engine knows those of
+    /// running commands.
+    package func limit(ofBarrel name: String?) async -> Int64? {
+        if case .some(.some) = ownerPid, case .limits(let report) = await access.answer(EngineMessage(.limits)) {
+            return report.inForce(ofBarrel: name)
+        }
+        return (try? LimitsReport(stored: workPath))?.inForce(ofBarrel: name)
     }
 
     /// - Returns: true if all tasks have to be reported again: those that ran when their engine ended are waiting now.

@@ -16,7 +16,7 @@ package enum Durability: String, Codable, Sendable, Hashable, CaseIterable {
 /// clamped, as in FKDownloader.
 public struct Configure: Sendable {
     /// The folder of all info files, and of files without a destination of their own. It cannot change while a
-    /// downloader is live.
+    /// downloader is live. Nothing can be downloaded into it or below it.
     ///
     /// The default is `fk` in the program's own folder: `$XDG_STATE_HOME/NAME/fk`, else `~/.local/state/NAME/fk`, where NAME is the
     /// name of the program; on Apple's systems `~/Library/Application Support/ID/fk`, where ID is the bundle's identifier.
@@ -58,7 +58,7 @@ public struct Configure: Sendable {
     public var connections: ConnectionLimit = .automatic
 
     /// The rate limit over all tasks in bytes per second, at least 0. nil, the default, and 0 set no limit. A change
-    /// takes effect at once.
+    /// takes effect at once. `Control.setRateLimit` sets another one, which is stored; the lower of both applies.
     public var rateLimit: Int64?
 
     /// The rules for retrying failed attempts.

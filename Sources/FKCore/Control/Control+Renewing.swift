@@ -4,9 +4,11 @@ import Foundation
 
 extension Control {
     /// Fetches damaged and missing files again, and queues their tasks. Of a damaged file only the damaged ranges are fetched,
-    /// into a copy, from a mirror first if there is one. The copy replaces the file once it has the right digest or checksums.
+    /// into a copy, from a mirror first if there is one. The copy becomes the task's file once it has the right digest or checksums.
+    /// A damaged file whose length or time has changed since it was finished may have been edited on purpose: it is kept beside the
+    /// new one under a free name, such as `name.1.bin`.
     /// Otherwise the task fails with `.changedOnServer`, and the file stays as it was. Files that are right or unverifiable
-    /// are ignored. A suspended repair of the same damage continues with the bytes that it has.
+    /// are ignored, but a right one whose repair has failed is complete again. A suspended repair of the same damage continues with the bytes that it has.
     ///
     /// - Returns: the number of files that are fetched. Running tasks are left out.
     @discardableResult
@@ -16,7 +18,7 @@ extension Control {
 
     /// Asks servers, with conditional requests, whether finished files have changed. Changed files are fetched again; the old
     /// file stays until the new one is whole. Changed files with `RefreshedFile.isBound` are not fetched. A file that
-    /// is missing at its place is fetched again.
+    /// is missing at its place is fetched again. One that has not changed is complete again if its refresh had failed.
     ///
     /// - Returns: an answer for each finished file.
     /// - Throws: `.notFound` if nothing matches.
@@ -31,7 +33,7 @@ extension Control {
             await refresher.refresh(try StoreReader(engine.workPath).taskIDs(matching: selector.selector)) {
                 files.append($0)
             }
-            _ = try await renew(files.filter(\.isFetched).map { Renewal($0.id) })
+            _ = try await renew(files.compactMap(\.renewal))
             return files
         }
     }
@@ -43,13 +45,17 @@ extension Control {
 }
 
 extension VerifiedFile {
-    /// What to fetch; nil for a file that needs nothing.
+    /// What to fetch, or that the finished file counts again; nil for a file that needs nothing.
     package var renewal: Renewal? {
+        var renewal: Renewal
         switch result {
-        case .right, .unverifiable: nil
-        case .missing: Renewal(id)
-        case .damaged: Renewal(id, damaged: damaged)
+        case .right: return hasFailedRepair ? .restoring(id) : nil
+        case .unverifiable: return nil
+        case .missing: renewal = Renewal(id)
+        case .damaged: renewal = Renewal(id, damaged: damaged)
         }
+        renewal.seen = written
+        return renewal
     }
 }
 

@@ -88,7 +88,8 @@ public struct Control: Sendable {
         }
     }
 
-    /// The limit that `setRateLimit` or `fk limit` has set, in bytes a second; nil for no limit.
+    /// The limit that `setRateLimit` or `fk limit` has set, in bytes a second; nil for no limit. `Configure.rateLimit` is another one: the
+    /// lower of both applies (`DownloadMetrics.rateLimit`).
     ///
     /// - Parameter barrel: the name of a barrel; nil, the default, returns the limit of all tasks.
     /// - Throws: `.notFound` if there is no such barrel, `.corruptInfo`, `.laterVersion` or `.disk` if the limit cannot be

@@ -15,6 +15,8 @@ extension Engine: EngineAccess {
 
     package func recordUnknown(_ url: String) { problems.recordUnknown(url) }
 
+    package func recordProblem(_ error: DownloadError) { problems.append(error) }
+
     package nonisolated var isClosed: Bool { hasClosed.withLock { $0 } }
 
     package nonisolated func start() { executor.run { [self] in assumeIsolated { $0.activate() } } }

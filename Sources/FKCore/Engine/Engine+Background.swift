@@ -91,10 +91,13 @@ extension Engine {
     }
 
     /// Continues in this process.
-    package func leaveBackground() {
+    ///
+    /// - Throws: `.workPathBusy` if another process has used the work path meanwhile, also when it is called again.
+    package func leaveBackground() throws(DownloadError) {
         isInBackground = false
         deliveries?.servesAll(false)
         wake()
+        if ownership.wasUsedAsleep { try ownership.checkOpen() }
     }
 
     private func sleep() async {

@@ -125,7 +125,7 @@ package actor Engine {
         book.onLost = { [unowned reporter] in reporter.lost($0, group: $1) }
         book.onLoad = { [unowned control] in control.loaded($0, isFinished: $1) }
         problems.during { schedule.use(try HostPolicyFile.read(in: workPath)) }
-        notices = WaitNotices(workPath, schedule, ownership)
+        notices = WaitNotices(workPath, schedule, ownership, runsAll: scope == .all)
         closing = Closing(reporter, sync, programs, notices, deliveries, transport, executor)
         self.programs = programs
         self.ownership = ownership

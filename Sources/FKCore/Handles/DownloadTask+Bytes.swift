@@ -10,16 +10,20 @@ extension DownloadTask {
     /// the position is no wish. If a list has given digests of pieces, only pieces that have theirs are read. A digest of the whole
     /// file is compared before the last chunk is followed by the end: a wrong one throws.
     ///
-    /// - Parameter offset: the first byte; the default is 0. Behind the end of the file, the iteration throws `.badRange`.
+    /// - Parameter offset: the first byte; the default is 0. Behind the end of the file, the iteration throws `.badRange`; for a negative
+    ///   one, `.invalidArgument`.
     public func bytes(from offset: Int64 = 0) -> DownloadedBytes { bytes(from: offset, to: nil) }
 
     /// - Parameter end: the offset after the last byte; nil for the end of the file.
     package func bytes(from offset: Int64, to end: Int64?) -> DownloadedBytes {
-        let offset = min(Swift.max(0, offset), ByteRing.maxOffset)
-        return DownloadedBytes(from: offset, to: end) { [self] () async throws(DownloadError) in
-            try await source(at: offset)
+        let start = min(Swift.max(0, offset), ByteRing.maxOffset)
+        return DownloadedBytes(from: start, to: end) { [self] () async throws(DownloadError) in
+            guard offset >= 0 else { throw Self.negative }
+            return try await source(at: start)
         }
     }
+
+    private static let negative = DownloadError(.invalidArgument, "An offset and a number of bytes are at least 0.")
 
     /// Reads the bytes of a task in another work path, such as that of a shard, as its process records them.
     ///
@@ -40,9 +44,7 @@ extension DownloadTask {
     /// - Returns: the bytes; fewer only at the end of the file, and none behind it, as `pread` does.
     /// - Throws: see `DownloadedBytes`; `.invalidArgument` for a negative number.
     public func read(at offset: Int64, count: Int) async throws(DownloadError) -> Data {
-        guard offset >= 0, count >= 0 else {
-            throw DownloadError(.invalidArgument, "An offset and a number of bytes are at least 0.")
-        }
+        guard offset >= 0, count >= 0 else { throw Self.negative }
         let offset = min(offset, ByteRing.maxOffset)
         return try await PartReader(source(at: offset), from: offset).read(exactly: count)
     }

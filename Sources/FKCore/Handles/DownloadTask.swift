@@ -146,3 +146,8 @@ public struct DownloadTask: TaskSelecting, Hashable, Identifiable {
     /// Hashes the id.
     public func hash(into hasher: inout Hasher) { id.hash(into: &hasher) }
 }
+
+extension DownloadTask: CustomStringConvertible {
+    /// The id and the URL, with the secrets of the URL masked.
+    public var description: String { "DownloadTask(\(id.short), \(URLMasking.mask(url)))" }
+}

@@ -24,7 +24,7 @@ extension Downloader {
     ///   - name: the name of the file; nil, the default, for that of the builder, else from the server or the URL.
     ///   - checksum: the digest that the file must have; nil, the default, for that of the builder or of the known task, else any.
     ///   - queued: false leaves a known task in its state, such as suspended, so that the call is safe for each row of a list. The default
-    ///     is true. A new task is queued in any case (`Builder.startsSuspended`).
+    ///     is true. It has no effect on a new task, which is queued unless its builder says `startsSuspended`.
     /// - Returns: the task.
     /// - Throws: `.invalidURL` or `.unsupportedScheme`; `.cancelled` for a closed downloader; `.destination` for a new task with a folder
     ///   inside a work path; `.noSpace`, `.disk` and similar codes if the info file cannot be written; `.invalidArgument` for a folder that is
@@ -105,8 +105,9 @@ extension Downloader {
     /// let file = try await downloader.download("https://example.com/a.zip", to: folder)
     /// ```
     ///
-    /// - A suspended, cancelled or failed task is queued again. A complete one whose file is there returns at once. A known task
-    ///   keeps what is not named here: its checksum, header fields, priority, limits and mirrors.
+    /// - A suspended, cancelled or failed task is queued again, and a new one is queued also with `Builder.startsSuspended`. A
+    ///   complete one whose file is there returns at once. A known task keeps what is not named here: its checksum, header fields,
+    ///   priority, limits and mirrors.
     /// - The call waits until the task is complete, failed, cancelled or gone, also during retries and while the task is
     ///   suspended.
     /// - Cancelling the Swift task throws `.cancelled`. The download stops only if this call was the last that waited
@@ -136,6 +137,8 @@ extension Downloader {
     ) async throws(DownloadError) -> URL {
         var builder = try Builder(adding: file, to: folder, named: name, checksum: checksum)
         if let replacing { builder.replacing = replacing }
+        // A suspended task would never end, and the caller waits for it.
+        builder.startsSuspended = false
         if Task.isCancelled { throw FileOutcome.waitCancelled }
         let id = engine.workPath.places.id(of: builder.description)
         try checkCanWait(for: id)
@@ -164,9 +167,9 @@ extension Downloader {
                     default: _ = try? await control.suspend(.id(id))
                     }
                 }
-            } else {
-                waiters.leave(id)
+                throw FileOutcome.waitCancelled(leaving: await messager.info(.id(id))?.state)
             }
+            waiters.leave(id)
             throw error
         }
     }

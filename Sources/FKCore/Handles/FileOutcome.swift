@@ -48,7 +48,23 @@ enum FileOutcome {
         }
     }
 
-    static let waitCancelled = DownloadError(.cancelled, "The waiting Swift task was cancelled: wait again.")
+    static let waitCancelled = DownloadError(.cancelled, "The Swift task that waited was cancelled.")
+
+    /// The error of a call whose Swift task was cancelled, with what became of the download.
+    ///
+    /// - Parameter state: the state of the task afterwards; nil if it is gone.
+    static func waitCancelled(leaving state: DownloadState?) -> DownloadError {
+        let fate =
+            switch state {
+            case nil, .unknown: "The download was forgotten."
+            case .cancel: "The download was cancelled, and its unfinished bytes were deleted."
+            case .suspend: "The download is suspended and keeps its bytes: another call continues it."
+            case .idle, .action: "The download was not stopped."
+            case .complete: "The file is complete."
+            case .error: "The download has failed."
+            }
+        return DownloadError(.cancelled, "The Swift task that waited was cancelled. \(fate)")
+    }
 
     private static let closed = DownloadError(
         .cancelled, "The downloader was closed: its tasks keep their bytes for the next one.")

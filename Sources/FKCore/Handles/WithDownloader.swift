@@ -19,6 +19,7 @@ import FKMiddleware
 ///   - body: uses the downloader, which is closed afterwards.
 /// - Returns: the result of `body`.
 /// - Throws: the errors of `Downloader.init`, and those of `middlewares` and `body`.
+@discardableResult
 public func withDownloader<Value>(
     _ configure: Configure = Configure(), role: DownloaderRole = .owner, transport: (any Transport)? = nil,
     middlewares: (MiddlewareChains) throws -> Void = { _ in },

@@ -25,6 +25,8 @@ extension Manifest {
 
         /// True if entries may share a name, because the files are renamed. The default is false: such entries are faults.
         package var allowsTwins = false
+        /// True for a list that was pasted at the page, which has no `--base` and other commands for sources. The default is false.
+        package var isAtPage = false
 
         /// Creates the default settings.
         public init() {}

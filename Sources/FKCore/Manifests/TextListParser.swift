@@ -28,9 +28,11 @@ struct TextListParser: LineFormat {
     private var isSkipping = false
     private var hasEntry = false
     private let base: BaseURL?
+    private let isAtPage: Bool
 
     init(_ form: Manifest.Form, _ reading: Manifest.Reading) {
         base = reading.baseURL.map(BaseURL.init)
+        isAtPage = reading.isAtPage
         collector = ManifestCollector(form, reading)
     }
 
@@ -193,18 +195,20 @@ struct TextListParser: LineFormat {
             }
             if !digests.isEmpty { url = String(url[..<mark]) }
         }
-        if let reason = InputURL.fault(in: url) { throw EntryFault(Self.inList(reason, url)) }
+        if let reason = InputURL.fault(in: url) { throw EntryFault(inList(reason, url)) }
         entry.sources.append(Manifest.Source(url))
     }
 
     /// The fault of a line without a scheme, which is more often a path than a URL.
-    private static func inList(_ reason: String, _ text: String) -> String {
+    private func inList(_ reason: String, _ text: String) -> String {
         guard reason.contains("has no scheme") else {
             let scheme = text.prefix { $0 != ":" }.lowercased()
-            let isBucket = ["s3", "gs", "az"].contains(scheme)
-            return isBucket ? "\(reason). A bucket is a source: fk get -r \(scheme)://… lists and fetches it" : reason
+            guard ["s3", "gs", "az"].contains(scheme) else { return reason }
+            if isAtPage { return "\(reason). A bucket is a source: choose \"All files of a source\"" }
+            return "\(reason). A bucket is a source: fk get -r \(scheme)://… lists and fetches it"
         }
         let shown = Escaping.visible(String(URLMasking.mask(text).prefix(100)))
+        guard !isAtPage else { return "'\(shown)' is no URL: it has no scheme, such as https:// in front of a host" }
         let host = text.drop { $0 == "/" }.prefix { $0 != "/" }
         let hint =
             host.contains(".") && text.contains("/") && !host.hasPrefix(".") ? ", or https:// in front of a host" : ""

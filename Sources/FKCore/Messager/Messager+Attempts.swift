@@ -20,7 +20,7 @@ extension Messager {
     ///
     /// The sequence ends when the task is complete, failed, cancelled or gone, and continues while it is suspended; for a URL
     /// with several tasks, when all of them have ended. If there is no such task yet, it waits for one. It ends at once if
-    /// `addAttempts` would throw. Cancelling the reader ends it.
+    /// `addAttempts` would throw, as `infos` does. Cancelling the reader ends it.
     public func attempts(_ selector: some TaskSelecting) -> AsyncStream<AttemptInfo> {
         sequence(.all) { engine, yield, end in try await engine.observeAttempts(selector.selector, end: end, yield) }
     }

@@ -103,6 +103,11 @@ extension Messager {
                 let number = try await observe(engine, { buffer.yield($0) }, { buffer.end() })
                 buffer.onEnd { Task { await engine.stopObserving(number) } }
             } catch {
+                // A sequence throws nothing, and its end would look like that of a task.
+                let wrong: [DownloadError.Code] = [.invalidArgument, .invalidURL, .unsupportedScheme]
+                if let error = error as? DownloadError, wrong.contains(error.code) {
+                    await engine.recordProblem(error)
+                }
                 buffer.end()
             }
         }

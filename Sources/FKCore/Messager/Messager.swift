@@ -104,7 +104,8 @@ public struct Messager: Sendable {
     /// A slow reader receives the newest and misses some in between.
     ///
     /// The sequence ends after the task is complete, in error, cancelled or gone; for a URL with several tasks, after
-    /// all of them are. It ends at once if there is no such task, and if `addInfo` would throw.
+    /// all of them are. It ends at once if there is no such task, and if `addInfo` would throw: `Downloader.takeProblems()` then has the
+    /// error of a wrong selector.
     public func infos(_ selector: some TaskSelecting) -> AsyncStream<DownloadInfo> {
         sequence(.firstAndNewest) { engine, yield, end in try await engine.observe(selector.selector, end: end, yield) }
     }

@@ -41,7 +41,7 @@ public final class BarrelModel: Identifiable {
 
     private func show(_ sum: BarrelInfo, of barrel: Barrel) async {
         // The members are read only if the sum shows that they have changed.
-        if sum.states != info?.states || sum.total != info?.total {
+        if sum.states != info?.states || sum.total != info?.total || sum.count.expected != info?.count.expected {
             let infos = await barrel.memberInfos
             members = infos.map { DownloadTask($0.id, $0.url, in: barrel.downloader) }
             failures = infos.filter { $0.state == .error }

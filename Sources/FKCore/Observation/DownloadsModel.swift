@@ -47,6 +47,8 @@ public final class DownloadsModel {
     /// The tasks as they were added.
     @ObservationIgnored private var ids: [TaskID] = []
     @ObservationIgnored private var infos: [TaskID: DownloadInfo] = [:]
+    /// The names that URLs give. Parsing a URL for each comparison would be slow.
+    @ObservationIgnored private var urlNames: [TaskID: String] = [:]
     @ObservationIgnored private var following: Task<Void, Never>?
     @ObservationIgnored private var summing: Task<Void, Never>?
     /// The last verb. The next one waits for it.
@@ -78,15 +80,43 @@ public final class DownloadsModel {
         case .all(let all):
             ids = all.map(\.id)
             infos = Dictionary(all.map { ($0.id, $0) }, uniquingKeysWith: { $1 })
+            urlNames = [:]
+            arrange()
         case .changed(let changes):
+            var movesRows = false
             for info in changes {
-                if infos[info.id] == nil, info.state != .unknown { ids.append(info.id) }
+                let old = infos[info.id]
+                if old == nil, info.state != .unknown { ids.append(info.id) }
                 infos[info.id] = info.state == .unknown ? nil : info
+                if info.state == .unknown { urlNames[info.id] = nil }
+                movesRows = movesRows || isMoved(old, info)
+            }
+            guard movesRows else {
+                rows = rows.map { infos[$0.id] ?? $0 }
+                return
             }
             ids.removeAll { infos[$0] == nil }
+            arrange()
         case .progress: return
         }
-        arrange()
+    }
+
+    /// True if the task has another place in `rows`, a new one, or none any more.
+    private func isMoved(_ old: DownloadInfo?, _ new: DownloadInfo) -> Bool {
+        guard let old, new.state != .unknown else { return true }
+        return switch order {
+        case .added: false
+        case .name: name(of: old) != name(of: new)
+        case .state: old.state != new.state
+        }
+    }
+
+    /// Same as `DownloadInfo.fileName`, with the name from the URL computed once.
+    private func name(of info: DownloadInfo) -> String {
+        if let name = info.knownName ?? urlNames[info.id] { return name }
+        let name = info.fileName ?? ""
+        urlNames[info.id] = name
+        return name
     }
 
     private func arrange() {
@@ -94,10 +124,11 @@ public final class DownloadsModel {
         switch order {
         case .added: rows = added
         case .name:
-            rows = added.sorted {
-                ($0.fileName ?? "").compare($1.fileName ?? "", options: [.caseInsensitive, .numeric])
-                    == .orderedAscending
+            let named = added.map { (name: name(of: $0), info: $0) }
+            let sorted = named.sorted {
+                $0.name.compare($1.name, options: [.caseInsensitive, .numeric]) == .orderedAscending
             }
+            rows = sorted.map { $0.info }
         case .state:
             let order: [DownloadState] = [.action, .idle, .suspend, .error, .cancel, .complete]
             let groups = Dictionary(grouping: added, by: \.state)

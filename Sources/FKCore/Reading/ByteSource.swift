@@ -95,6 +95,7 @@ final class StoreSource: ByteSource {
         var generation = 0
         var number: UInt64?
         var validator: Validator?
+        var url: String?
     }
 
     var isStream: Bool { false }
@@ -109,7 +110,7 @@ final class StoreSource: ByteSource {
     ) async throws(DownloadError) -> ReadView {
         while true {
             if Task.isCancelled { throw DownloadError(.cancelled, "The reading was cancelled.") }
-            let record = try typedNow { try StoreReader(workPath).record(id) }
+            let record = try record()
             let view = view(record, at: position, generation: generation)
             let isEnd = view.length.map { position >= $0 } ?? false
             if view.available >= need || view.failure != nil || view.generation != generation ?? view.generation
@@ -119,6 +120,21 @@ final class StoreSource: ByteSource {
             }
             try? await Task.sleep(for: Self.pause)
         }
+    }
+
+    private func record() throws(DownloadError) -> TaskRecord {
+        do throws(DownloadError) {
+            let record = try typedNow { try StoreReader(workPath).record(id) }
+            state.withLock { $0.url = record.task.url }
+            return record
+        } catch {
+            guard error.code == .notFound, let url = state.withLock({ $0.url }) else { throw error }
+            throw Self.deleted(url)
+        }
+    }
+
+    private static func deleted(_ url: String) -> DownloadError {
+        DownloadError(.cancelled, "The task was deleted while its file was read.", url: URLMasking.mask(url))
     }
 
     private func view(_ record: TaskRecord, at position: Int64, generation: Int?) -> ReadView {
@@ -138,9 +154,12 @@ final class StoreSource: ByteSource {
             return state.generation
         }
         view.lostAt = view.generation
-        view.dropReason = DownloadError(
-            .changedOnServer, "The bytes that were received before were dropped: the file has changed.",
-            url: URLMasking.mask(record.task.url))
+        // The bytes of a cancelled or deleted task are dropped as well.
+        if record.state != .cancel, record.state != .unknown {
+            view.dropReason = DownloadError(
+                .changedOnServer, "The bytes that were received before were dropped: the file has changed.",
+                url: URLMasking.mask(record.task.url))
+        }
         view.isFinal = isComplete
         view.pieces = record.task.optionsBox?.value.pieces
         do throws(DownloadError) {
@@ -153,7 +172,10 @@ final class StoreSource: ByteSource {
         }
         switch record.state {
         case .error: view.failure = record.error ?? DownloadError(.cancelled, "The download has failed.")
-        case .cancel: view.failure = DownloadError(.cancelled, "The download was cancelled.")
+        case .cancel:
+            view.failure = DownloadError(
+                .cancelled, "The download was cancelled.", url: URLMasking.mask(record.task.url))
+        case .unknown: view.failure = Self.deleted(record.task.url)
         default: break
         }
         return view

@@ -40,12 +40,15 @@
                 return error
             }
             if !isConnected, let unusableProxy { return unusableProxy }
+            if connectStatus == 407 {
+                let what = ProxyAddress.hasLogin(proxy) ? "refuses the login" : "wants a login"
+                return make(
+                    .proxy, "The proxy\(proxyName) answered 407: it \(what).", retry: false, remedy: .giveProxyLogin)
+            }
             if connectStatus >= 300 {
-                var error = make(
+                return make(
                     .proxy, "The proxy\(proxyName) answered \(connectStatus) to the request for a tunnel.",
                     retry: connectStatus >= 500)
-                if connectStatus == 407 { error.remedy = .giveProxyLogin }
-                return error
             }
             switch code {
             case CURLE_COULDNT_RESOLVE_HOST:
@@ -79,11 +82,7 @@
                 return make(.connectionLost, "The server closed the connection without an answer.\(hint)", retry: true)
             case CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_HTTP2, CURLE_HTTP2_STREAM, CURLE_HTTP3: return lost
             case CURLE_SSL_CONNECT_ERROR: return handshake
-            case CURLE_PEER_FAILED_VERIFICATION:
-                return make(
-                    .tls,
-                    "The server's certificate was refused. If it is self-signed or from an authority of your own, name that "
-                        + "authority's file.", retry: false, remedy: .nameAuthority)
+            case CURLE_PEER_FAILED_VERIFICATION: return certificate
             case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
                 return make(.tls, "The server's public key is not a pinned one.", retry: false, remedy: .checkPinnedKey)
             case CURLE_SSL_CACERT_BADFILE:
@@ -151,6 +150,26 @@
                     .incompleteBody, "The encrypted connection ended without a close notification.", retry: true)
             }
             return make(.connectionLost, "The connection was lost.", retry: true)
+        }
+
+        /// The error for a certificate that was refused. libcurl's text has the reason, in the words of its TLS library.
+        private var certificate: DownloadError {
+            let reason = text.lowercased()
+            let message: String? =
+                if reason.contains("expired") {
+                    "A certificate of the server has expired, or the clock of this machine is wrong."
+                } else if ["not yet valid", "not yet activated"].contains(where: reason.contains) {
+                    "A certificate of the server is not valid yet, or the clock of this machine is wrong."
+                } else if ["does not match", "matches target", "mismatch"].contains(where: reason.contains) {
+                    "The server's certificate is for another host."
+                } else {
+                    nil
+                }
+            if let message { return make(.tls, message, retry: false) }
+            return make(
+                .tls,
+                "The server's certificate was refused. If it is self-signed or from an authority of your own, name that "
+                    + "authority's file.", retry: false, remedy: .nameAuthority)
         }
 
         private var handshake: DownloadError {

@@ -33,7 +33,7 @@ package struct DocumentRequest: Sendable {
     /// The body; nil, the default, for none.
     package var body: Data?
     /// The status codes that are an answer and no error. The default is 200 and 203. The body of another one than 200, 203 and 207 is
-    /// not fetched.
+    /// not fetched. A transient failure with `Retry-After` is no answer.
     package var statuses: Set<Int> = [200, 203]
     /// True also fetches the bodies of other accepted status codes, which explain the status: at most 64 KiB. The default is false.
     package var readsErrors = false
@@ -69,15 +69,16 @@ package struct DocumentRequest: Sendable {
         package var bytes: [UInt8]?
     }
 
-    /// Sends the request, and waits between its attempts, for at most a minute each.
+    /// Sends the request, and waits between its attempts as a task does.
     ///
-    /// - Throws: `DownloadError` of the last attempt; `.tooLarge` for a longer document; `.deadlineExceeded` at `options.deadline`;
-    ///   `.cancelled`.
+    /// - Throws: `DownloadError` of the last attempt; `.tooLarge` for a longer document; `.deadlineExceeded` at `options.deadline` or after
+    ///   `options.runSeconds`; `.cancelled`.
     package func fetch(over transport: any Transport) async throws(DownloadError) -> Answer {
         var policy = RetryPolicy()
         if let most = options.maxAttempts { policy.maxAttempts = most }
         let aware = transport as? any HostAwareTransport
         let address = aware?.mirrored(url) ?? url
+        let deadline = options.deadline ?? options.runSeconds.map { Date() + $0 }
         var attempt = 1
         while true {
             do throws(DownloadError) {
@@ -92,10 +93,9 @@ package struct DocumentRequest: Sendable {
                     RetryRules.asked(by: error, policy)
                     ?? RetryRules.backOff(attempt: attempt, policy: policy, random: Double.random(in: 0..<1))
                 attempt += 1
-                let seconds = min(delay, 60)
-                if let deadline = options.deadline, Date() + seconds > deadline { throw late(because: error) }
-                aware?.waits(after: error, seconds: seconds)
-                do { try await Task.sleep(for: .seconds(seconds)) } catch {
+                if let deadline, Date() + delay > deadline { throw late(because: error) }
+                aware?.waits(after: error, seconds: delay)
+                do { try await Task.sleep(for: .seconds(delay)) } catch {
                     throw DownloadError(.cancelled, "The request was cancelled.")
                 }
             }
@@ -155,6 +155,11 @@ package struct DocumentRequest: Sendable {
             return answer
         } catch {
             var error = echo.mask(error)
+            if error.status == 401, error.code == .httpStatus, error.url == nil,
+                request.value(forHTTPHeaderField: "Authorization") != nil
+            {
+                error.message = RetryRules.refusingLogin(error.message)
+            }
             error.url = error.url ?? URLMasking.mask(address)
             throw error
         }
@@ -189,8 +194,9 @@ package struct DocumentRequest: Sendable {
 
         func transport(didReceive head: ResponseHead) throws(DownloadError) {
             self.head = head
-            guard statuses.contains(head.status) else {
-                refusal = RetryRules.error(for: head, now: Date())
+            let error = RetryRules.error(for: head, now: Date())
+            guard statuses.contains(head.status), !error.isRetryable || head.first("Retry-After") == nil else {
+                refusal = error
                 return
             }
             // The explanation may be cut off.
@@ -221,12 +227,12 @@ package struct DocumentRequest: Sendable {
         }
 
         func transportDidFinish(_ result: Result<TransportSummary, DownloadError>) {
-            if let head, isUnwanted || !head.carriesDocument && statuses.contains(head.status) {
-                return onEnd(.success(Answer(head: head, bytes: isUnwanted ? nil : bytes)))
-            }
             if var refusal {
                 refusal.underlying = ErrorPage.text(bytes).map { echo.mask($0, url: head?.url) }
                 return onEnd(.failure(refusal))
+            }
+            if let head, isUnwanted || !head.carriesDocument && statuses.contains(head.status) {
+                return onEnd(.success(Answer(head: head, bytes: isUnwanted ? nil : bytes)))
             }
             switch result {
             case .success:

@@ -13,8 +13,8 @@ import Foundation
 ///   after `cancel()` (then with `.cancelled`) and after `shutdown()`.
 /// - The transport follows redirects itself. The handler receives only the final response's head,
 ///   once.
-/// - The body of a status other than 200, 203, 206 and 207 only explains the status. It gets one second in total, however
-///   slowly it arrives; a longer one ends with `.timeout`. The body of a redirect never gets longer either.
+/// - The body of a status other than 200, 203, 206, 207 and 209 to 299 only explains the status. It gets one second in total,
+///   however slowly it arrives; a longer one ends with `.timeout`. The body of a redirect never gets longer either.
 /// - The handler receives the body without transfer coding and with its content coding unchanged.
 /// - A handler that is slow or returns `.pause` slows the server down: memory for one transfer stays bounded.
 public protocol Transport: Sendable {

@@ -60,7 +60,8 @@ public struct DownloadResponse: Sendable {
     public var task: TaskContext
     /// The head of the last response, also of one that failed; `nil` when no server answered.
     public var response: HTTPURLResponse?
-    /// The finished file; `nil` after a failure. A middleware that moves the file sets the new place here.
+    /// The finished file; `nil` after a failure. A middleware that moves the file sets the new place here. One that sets `nil` for a
+    /// complete task fails it.
     public var fileURL: URL?
     /// Where the finished file would be, after a failure; `nil` after completion. Nothing need be there.
     public var destination: URL?
@@ -71,7 +72,8 @@ public struct DownloadResponse: Sendable {
     /// A middleware that moves a file links or copies it to the new place and adds the old place here instead of
     /// removing it. A process that is killed at any moment then leaves exactly one file after the next run.
     public var leftBehind: [URL] = []
-    /// Why the task failed; `nil` after completion.
+    /// Why the task failed; `nil` after completion. Setting it for a complete task is the same as throwing the error. After a failure,
+    /// changes are ignored.
     public var error: DownloadError?
 
     /// Creates a response for tests of a middleware. The engine creates its own.

@@ -1515,8 +1515,11 @@ function showAdd() {
   $("add-skip").disabled = links !== null;
   setText($("add-single-hint"), links === null ? "A list brings its own names, checksums, mirrors and headers." : "Name, checksum and mirrors apply to a single link.");
   setText($("add-choose"), listFile.text === null ? "Choose a list file…" : "Remove the file");
+  const place = links?.find((link) => /^https?:\/\/[^?#]*\/$/i.test(link));
   const what = listFile.text !== null ? `List file ${visible(listFile.name)}, ${bytes(new Blob([listFile.text]).size)}`
-    : links === null ? "This is read as a list." : links.length > 1 ? counted(links.length, "link") : "";
+    : links === null ? "This is read as a list."
+    : place ? `${visible(place)} may be a folder: a link fetches its page. “All files of a source” fetches the files in it.`
+    : links.length > 1 ? counted(links.length, "link") : "";
   setText($("add-what"), what);
 }
 

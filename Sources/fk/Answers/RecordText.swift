@@ -86,6 +86,9 @@ struct RecordText {
         case .complete:
             "\(record.path ?? "its file")\(base.map { " in base \($0.name)" } ?? ""), since \(record.finished.map(Timestamp.text) ?? "an unknown time")"
                 + (record.attempts > 0 ? ", after \(Formatting.count(record.attempts, "attempt"))" : "")
+                + (record.hasLostFile
+                    ? "; the file is gone; fetch it again with: \(suggested("fk retry \(record.id.short)")), then "
+                        + suggested("fk run") : "")
         case .error: record.error?.fullText ?? "it failed"
         case .suspend: "it was suspended; resume it with: \(suggested("fk resume \(record.id.short)"))"
         case .cancel: "it was cancelled; start again with: \(suggested("fk retry \(record.id.short)"))"
@@ -93,6 +96,8 @@ struct RecordText {
         case .idle, .unknown:
             if let waiting = record.waiting, waiting.reason == .slot {
                 "it is queued: \(waiting.text), or it is not part of the current run; \(suggested("fk run")) takes all"
+            } else if engineRuns, record.waiting?.reason == .queue {
+                "it is not part of the current run; \(suggested("fk run")) takes all"
             } else if let waiting = record.waiting, waiting.reason != .engine {
                 waiting.text
             } else if engineRuns {

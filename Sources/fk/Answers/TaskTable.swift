@@ -14,10 +14,13 @@ struct TaskTable {
     private var hasReasons = false
     /// True shows finished files that are gone as such: each one is looked for.
     private let looksForFiles: Bool
+    /// The names of a barrel's members; nil shows the last part of each path.
+    private let paths: BarrelPaths?
 
-    init(_ context: CommandContext, looksForFiles: Bool = false) {
+    init(_ context: CommandContext, looksForFiles: Bool = false, paths: BarrelPaths? = nil) {
         self.context = context
         self.looksForFiles = looksForFiles
+        self.paths = paths
     }
 
     /// Makes room for a task.
@@ -58,7 +61,8 @@ struct TaskTable {
         return [
             .init(record.id.short), .init(isGone ? "gone" : record.state.shown, style),
             .init(Formatting.amount(received, of: record.expected)),
-            .init(Formatting.percent(received, of: record.expected)), .init(DownloadInfo(record).shownName),
+            .init(Formatting.percent(received, of: record.expected)),
+            .init(paths?.name(of: record) ?? DownloadInfo(record).shownName),
             .init(reason),
         ]
     }

@@ -55,6 +55,7 @@ struct ArgumentParser: Sendable {
         }
         try checkOperands(parsed, spec)
         try checkGroups(parsed, spec)
+        try checkSingle(parsed, spec)
         return .command(spec, parsed)
     }
 
@@ -110,6 +111,21 @@ struct ArgumentParser: Sendable {
             }
         }
     }
+
+    /// Options whose earlier values would be lost: of a setting the last one counts.
+    private func checkSingle(_ parsed: ParsedArguments, _ spec: CommandSpec) throws {
+        for option in spec.options where option.kind == .value && Self.singles.contains(option.long) {
+            let values = Self.unique(parsed.all(option.long))
+            guard values.count > 1 else { continue }
+            let shown = values.map { "'\(Escaping.visible(URLMasking.mask($0)))'" }.joined(separator: ", ")
+            let advice =
+                option.long == "input" ? " To read several lists, join them: cat LIST1 LIST2 | fk get -i -" : ""
+            throw parsed.error(
+                "\(option.shownName) takes one value, and \(values.count) were given: \(shown).\(advice)")
+        }
+    }
+
+    private static let singles: Set<String> = ["input", "barrel", "output", "checksum", "signed-by"]
 
     private static func unique(_ names: [String]) -> [String] {
         var seen: Set<String> = []
@@ -186,6 +202,11 @@ private struct Scanner {
         var rest = word.unicodeScalars
         while let letter = rest.popFirst().map(Character.init) {
             guard let option = options.first(where: { $0.short == letter }) else {
+                if let first = word.first, ("0"..."9").contains(first), find("-\(letter)") == nil,
+                    !optionsOfGet.contains(where: { $0.short == letter })
+                {
+                    throw parsed.error("-\(word): a negative number is not allowed.")
+                }
                 let takesValue = find("-\(letter)")?.takesValue
                 let value = takesValue == true && !rest.isEmpty ? String(Substring(rest)) : nil
                 try recordUnknown("-\(letter)", value: value)

@@ -62,7 +62,13 @@ struct GlobalOptions: Sendable, Hashable {
     }
 
     /// A command to suggest, with the work path if it was given.
-    func suggested(_ command: String) -> String {
-        isWorkPathGiven ? "\(command) --work-path \(ShellWord.quoted(workPath))" : command
+    func suggested(_ command: String) -> String { suggested(command, []) }
+
+    /// A command to suggest with these names, which stand after `--` if one begins with a dash.
+    func suggested(_ command: String, _ operands: [String]) -> String {
+        let place = isWorkPathGiven ? ["--work-path", ShellWord.quoted(workPath)] : []
+        let words = operands.map(ShellWord.quoted)
+        let needsDashes = operands.contains { $0.hasPrefix("-") }
+        return ([command] + (needsDashes ? place + ["--"] + words : words + place)).joined(separator: " ")
     }
 }

@@ -5,6 +5,8 @@ struct ParsedArguments: Sendable, Hashable {
     var operands: [String] = []
     /// The values by long name, in order. A flag has one empty value for each time it was given.
     private var values: [String: [String]] = [:]
+    /// The options whose values are saved settings.
+    private var saved: Set<String> = []
 
     init(command: [String] = []) {
         self.command = command
@@ -14,7 +16,16 @@ struct ParsedArguments: Sendable, Hashable {
         values[option, default: []].append(value)
     }
 
-    /// True if the option was given.
+    /// Adds the saved value of an option that was not given.
+    mutating func fill(_ value: String, for option: String) {
+        append(value, to: option)
+        saved.insert(option)
+    }
+
+    /// True if the option has a value that is no saved setting.
+    func isGiven(_ option: String) -> Bool { has(option) && !saved.contains(option) }
+
+    /// True if the option was given, or is saved.
     func has(_ option: String) -> Bool { values[option] != nil }
 
     /// The last value of the option; nil if it was not given.

@@ -21,7 +21,7 @@ struct BarrelCheckCommand: Command {
             "If the barrel is divided among machines (--shard), each line has the member's shard, and the last line the array to "
                 + "submit again, in the scheduler's numbers.",
         ],
-        operands: [OperandSpec("name", "the barrel")],
+        operands: [OperandSpec("name", "the barrel", hint: .barrels)],
         examples: [.init("fk barrel missing photos", "what 'fk barrel run photos' has yet to fetch")],
         make: { arguments, context in
             try BarrelCheckCommand(name: arguments.namedBarrel(), check: .missing, context: context)
@@ -31,12 +31,13 @@ struct BarrelCheckCommand: Command {
         path: ["barrel", "refresh"], summary: "ask servers whether finished members have changed",
         discussion: [
             "Asks with conditional requests, and prints a line for each finished member: unchanged, changed, gone or "
-                + "missing, and its name. Changed files are fetched again; the old file stays until the new one is whole. "
+                + "missing, and its name below the barrel's folder. Changed files are fetched again; the old file stays until the new one is whole. "
                 + "Files that are gone stay. A changed file that a lock file or --checksum binds to a digest or size is not fetched: the message has "
                 + "the command that takes the new version. A file that is missing at its place is fetched again without "
                 + "asking. Exit status 1: a server could not be asked, or a file could not be fetched."
         ],
-        operands: [OperandSpec("name", "the barrel")], options: RunOption.specs.filter { $0.long != "detach" },
+        operands: [OperandSpec("name", "the barrel", hint: .barrels)],
+        options: RunOption.specs.filter { $0.long != "detach" },
         examples: [.init("fk barrel refresh photos", "fetch the photos that have changed")],
         make: { arguments, context in
             try BarrelCheckCommand(
@@ -124,10 +125,16 @@ struct BarrelCheckCommand: Command {
         TransportLibrary.prepare()
         let refresher = try options.refresher(context)
         var changed: [TaskID] = []
+        var restored: [Renewal] = []
         var failures = 0
+        let paths = BarrelPaths(StoreReader(global.place), [name])
         await refresher.refresh(ids) { file in
-            let name = URL(fileURLWithPath: file.path).lastPathComponent
-            if file.isFetched { changed.append(file.id) }
+            let name = paths.name(of: file.path)
+            if file.isFetched {
+                changed.append(file.id)
+            } else if let renewal = file.renewal {
+                restored.append(renewal)
+            }
             let result: String
             switch file.result {
             case .unchanged: result = "unchanged"
@@ -154,6 +161,10 @@ struct BarrelCheckCommand: Command {
             }
         }
         refresher.close()
+        if !restored.isEmpty {
+            let client = EngineClient.reportingSilence(options.configure(global), context)
+            _ = try await client.perform(EngineMessage(.renew(restored)))
+        }
         var status = failures == 0 ? ExitStatus.done : ExitStatus.taskFailed
         if !changed.isEmpty {
             var transfer = TransferRun(
@@ -198,12 +209,12 @@ extension BarrelCheckCommand {
         {
             context.errors.writeLine(
                 "fk: \(Escaping.visible(name)): the server has another version than the listing of the source. The old file stays. To take the new "
-                    + "one: \(global.suggested("fk barrel sync \(ShellWord.quoted(self.name))"))")
+                    + "one: \(global.suggested("fk barrel sync", [self.name]))")
             return
         }
         let words = [
-            "get", "-b", self.name, "--overwrite", "-d", Paths.split(file.path).folder ?? ".", "-o", name,
-            URLMasking.mask(file.url),
+            "get", "-b", self.name, "--overwrite", "-d", Paths.split(file.path).folder ?? ".", "-o",
+            file.path.lastPathPart, URLMasking.mask(file.url),
         ]
         let accept = words.map(ShellWord.quoted).joined(separator: " ")
         let forget = global.suggested("fk forget \(file.id.short)")

@@ -90,7 +90,7 @@ struct BarrelEditCommand: Command {
         let barrel = try reader?.forEachMember(of: options.name) { _, _ in }
         let folder =
             try options.directory ?? barrel?.options.directory
-            ?? Paths.absolute(options.isServerList ? options.name : ".", from: context.workingDirectory)
+            ?? Paths.absolute(options.isServerList ? options.name : ".", from: options.base)
         var settings = ListedTasks.Settings(folder: folder)
         settings.options = barrel?.options.options ?? TaskOptions()
         if options.noPrivate { settings.options.noPrivate = true }
@@ -131,7 +131,9 @@ struct BarrelEditCommand: Command {
         }
         // A choice of files, and a list with bad entries, do not tell what went.
         let isWhole = options.arguments.all("include").isEmpty && options.arguments.all("exclude").isEmpty
-        if !isNew, options.creates, isWhole, refused == 0 { listed?.warnOfGone() }
+        // Members in the barrel's folder are other files than those in another one.
+        let isElsewhere = barrel?.options.warnOfFolder(folder, of: options.name, context) ?? false
+        if !isNew, options.creates, isWhole, refused == 0, !isElsewhere { listed?.warnOfGone() }
         if isNew || own != barrel?.options {
             let status = try await perform(.createBarrel(name: options.name, options: own), isQuiet: !isNew)
             if status != ExitStatus.done { return status }
@@ -141,6 +143,7 @@ struct BarrelEditCommand: Command {
     }
 
     private func listed(_ options: BarrelAddOptions, _ settings: ListedTasks.Settings) async throws -> ListedTasks? {
+        ReadingTrap.set(context)
         var configure = configure
         if options.noPrivate { configure.transport.refusePrivateRedirects() }
         let transport = try PacedTransport(configure, onWait: context.tellWait)
@@ -152,7 +155,7 @@ struct BarrelEditCommand: Command {
                     guard options.creates, var pinned = known, let facts else { return }
                     try pinned.adopt(facts, of: options.name, canFollow: source.isFollowed)
                 }
-                if source.source.place.reference.scheme == "hf" { warnOfToken() }
+                EngineEnvironment(context)?.warnings(about: listed.spool.sample).forEach(context.warn)
                 return listed
             }
             guard var list = options.list else { return nil }
@@ -165,24 +168,11 @@ struct BarrelEditCommand: Command {
         }
     }
 
-    /// A token is never stored, so the process that runs the downloads needs one of its own. Reported here, where the token is
-    /// known, and not by a 401 later.
-    private func warnOfToken() {
-        let workPath = WorkPath(global.workPath)
-        guard HubToken.isPrivate(in: context.environment), EngineLock.isHeld(workPath),
-            let pid = EngineLock.holder(workPath)?.pid
-        else { return }
-        context.warn(
-            "process \(pid) runs the downloads of this work path. It has only the hub's token of its own environment, not this "
-                + "HF_TOKEN. If the repository needs a token, save it with the hub's client (hf auth login), or run the barrel "
-                + "from here once that process has ended.")
-    }
-
     private func add(_ tasks: TaskSpool, to name: String, _ refused: Int) async throws -> Int32 {
         var answers = AddedAnswers(context)
         try await answers.add(TaskAddition(tasks, barrel: name, run: false), configure)
         let status = answers.end(
-            then: "fetch with: \(global.suggested("fk barrel run \(ShellWord.quoted(name))"))")
+            then: "fetch with: \(global.suggested("fk barrel run", [name]))")
         return max(status, refused > 0 ? ExitStatus.taskFailed : ExitStatus.done)
     }
 
@@ -241,6 +231,20 @@ extension BarrelOptions {
         throw CommandFailure(
             Escaping.visible("The barrel \(name) has the files of \(URLMasking.mask(origin)) \(has)\(other)"),
             status: ExitStatus.usage)
+    }
+
+    /// Says what becomes of files in another folder than that of the barrel, if it follows a source.
+    ///
+    /// - Returns: true for another folder.
+    @discardableResult
+    func warnOfFolder(_ folder: String, of name: String, _ context: CommandContext) -> Bool {
+        guard let directory, !directory.isExactly(folder) else { return false }
+        if origin != nil {
+            context.warn(
+                "The barrel \(name) follows \(directory): files in \(folder) are fetched, and fk barrel sync leaves them alone. "
+                    + "Another name makes a barrel of their own.")
+        }
+        return true
     }
 
     /// Keeps what is said about a source, to ask it again, and the options of a new barrel. Their secrets are for the source alone: a member
@@ -329,7 +333,7 @@ struct BarrelQueryCommand: Command {
             members.end()
             return status
         }
-        var table = TaskTable(context, looksForFiles: true)
+        var table = TaskTable(context, looksForFiles: true, paths: BarrelPaths(reader, [name]))
         let (view, records) = try BarrelView.read(reader, name, problem: problem) { table.measure($0) }
         table.write(records)
         if let origin = view.options.origin {

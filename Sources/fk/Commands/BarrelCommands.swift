@@ -24,7 +24,7 @@ enum BarrelCommands {
     static let create = CommandSpec(
         path: ["barrel", "create"], summary: "create a barrel, a named group of files",
         discussion: [
-            "The folder and the options are stored with the barrel and apply to members added later. "
+            "The folder and the options, but not --attribute, are stored with the barrel and apply to members added later. "
                 + "'fk barrel run' starts the downloads."
         ],
         operands: [name, OperandSpec("url", "URLs of the first members", 0, nil)], options: BarrelCreateOptions.specs,
@@ -44,7 +44,7 @@ enum BarrelCommands {
         path: ["barrel", "remove"], summary: "remove URLs from a barrel and keep their tasks",
         operands: [name, OperandSpec("url", "URLs of members", 1, nil)],
         examples: [.init("fk barrel remove photos https://example.com/4.jpg", "remove one member")],
-        make: { try BarrelEditCommand(edit: .remove(name: $0.namedBarrel(), urls: $0.memberURLs()), context: $1) })
+        make: { try BarrelEditCommand(edit: .remove(name: $0.namedBarrel(), urls: $0.memberURLs($1)), context: $1) })
 
     static let list = CommandSpec(
         path: ["barrel", "list"], summary: "list barrels and their progress",
@@ -57,7 +57,8 @@ enum BarrelCommands {
         make: { try BarrelQueryCommand(query: .show(name: $0.namedBarrel()), context: $1) })
 
     static let watch = CommandSpec(
-        path: ["barrel", "watch"], summary: "show the progress of a barrel until Ctrl-C", operands: [name],
+        path: ["barrel", "watch"], summary: "show the progress of a barrel until none of its members can run",
+        operands: [name],
         examples: [.init("fk barrel watch photos", "works in a second terminal, too")],
         make: { try WatchCommand(barrel: $0.namedBarrel(), context: $1) }
     )
@@ -119,7 +120,6 @@ enum BarrelCommands {
                 "fk barrel import covid doi:10.5281/zenodo.3763271 -d covid",
                 "the files of a record, with sizes and MD5"),
         ],
-        usesSettings: false,
         make: { try BarrelEditCommand(edit: .add(BarrelAddOptions(importing: $0, $1)), context: $1) })
 
     static let export = CommandSpec(
@@ -133,7 +133,7 @@ enum BarrelCommands {
         options: [
             .value(
                 "format", nil, "FORMAT", hint: .choices(BarrelExport.Format.allCases.map(\.rawValue)),
-                "urls (default), json, aria2, metalink, sha256sums or lock"),
+                "urls (default), json (the default with --json), aria2, metalink, sha256sums or lock"),
             .flag("missing", nil, "only members that are not complete"),
         ],
         examples: [
@@ -142,7 +142,9 @@ enum BarrelCommands {
                 "fk barrel export photos --format lock > photos.lock", "sizes and digests, to fetch just these files"),
         ],
         make: { arguments, context in
-            let format = try arguments.choice("format", "--format", of: BarrelExport.Format.self) ?? .urls
+            let format =
+                try arguments.choice("format", "--format", of: BarrelExport.Format.self)
+                ?? (context.global.json ? .json : .urls)
             return try BarrelQueryCommand(
                 query: .export(name: arguments.namedBarrel(), format, onlyMissing: arguments.has("missing")),
                 context: context)
@@ -150,7 +152,8 @@ enum BarrelCommands {
 
     private static func verb(_ verb: Verb, _ summary: String, _ example: String) -> CommandSpec {
         CommandSpec(
-            path: ["barrel", verb.rawValue], summary: summary, discussion: VerbCommands.warnings(of: verb),
+            path: ["barrel", verb.rawValue], summary: summary,
+            discussion: VerbCommands.warnings(of: verb, ofBarrel: true),
             operands: [name], options: verb == .trash || verb == .forget ? [yes] : [],
             examples: [.init("fk barrel \(verb.rawValue) photos", example)],
             make: { arguments, context in

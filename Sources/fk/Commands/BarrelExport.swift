@@ -107,8 +107,9 @@ struct BarrelExport {
             for record in records {
                 let options = record.task.options
                 if options.headers?.contains(where: options.isSecret) == true { withSecrets += 1 }
-                if Aria2Options.written(options).rest != TaskOptions() { withOptions += 1 }
-                if write(record.task, at: record.address(0), &text) { continue }
+                let (written, rest) = Aria2Options.written(options)
+                if rest != TaskOptions() { withOptions += 1 }
+                if write(record.task, written, at: record.address(0), &text) { continue }
                 let shown = Escaping.visible(record.task.fileName ?? record.task.url)
                 refusals += 1
                 if refused.count < ListInput.maxShown {
@@ -131,7 +132,9 @@ struct BarrelExport {
     }
 
     /// Adds the lines of a task. Returns false if the format cannot hold them.
-    private func write(_ task: TaskDescription, at address: String, _ text: inout String) -> Bool {
+    private func write(
+        _ task: TaskDescription, _ written: [Manifest.Option], at address: String, _ text: inout String
+    ) -> Bool {
         let texts = [task.fileName, task.directory].compactMap(\.self)
         // aria2 trims a value and ends it at a line end. A name that the reader of such lists refuses would make the
         // whole list useless.
@@ -150,7 +153,7 @@ struct BarrelExport {
         for field in options.headers ?? [] where !options.isSecret(field) {
             text += "  header=\(field.name): \(field.value)\n"
         }
-        for option in Aria2Options.written(options).options { text += "  \(option.name)=\(option.value)\n" }
+        for option in written { text += "  \(option.name)=\(option.value)\n" }
         return true
     }
 

@@ -54,7 +54,7 @@ struct BarrelPublishCommand: Command {
         } catch let error as DownloadError where error.code == .incompleteBody {
             throw CommandFailure(
                 error.message + " To download or compare them: "
-                    + global.suggested("fk barrel run \(ShellWord.quoted(name))"),
+                    + global.suggested("fk barrel run", [name]),
                 status: ExitStatus.taskFailed)
         } catch let error as DownloadError where error.code == .workPathBusy || error.code == .noSpace {
             throw CommandFailure(error.fullText, status: ExitStatus.taskFailed)

@@ -94,12 +94,15 @@ struct BarrelSyncCommand: Command {
         let early = try await deletion.makeRoom()
         let isFetched = try await perform(plan, comparison) == ExitStatus.done && plan.failures == 0
         if !isFetched { isInStep = false }
+        // What no image needs any more is deleted after that.
+        try OCILayout.finish(barrel)
         try await deletion.deleteRest(after: early, isFetched: isFetched)
         if !global.json, !global.quiet {
             context.say(
                 "\(name): \(comparison.number(.new)) new, \(plan.changed.count) changed, "
                     + "\(comparison.number(.same) + comparison.number(.changed) - plan.changed.count) same, "
-                    + "\(comparison.number(.gone)) gone")
+                    + "\(comparison.number(.gone)) gone"
+                    + (listed.refused > 0 ? ", \(listed.refused) left out (named above)" : ""))
         }
         return isInStep ? ExitStatus.done : ExitStatus.taskFailed
     }
@@ -111,6 +114,7 @@ struct BarrelSyncCommand: Command {
     private func compare(
         _ source: SourceImport, _ barrel: BarrelOptions
     ) async throws -> (ListedTasks, SourceComparison) {
+        ReadingTrap.set(context)
         let transport = try PacedTransport(options.run.configure(global), options.run.own, onWait: context.tellWait)
         defer { transport.shutdown() }
         let folder = try barrel.directory ?? Paths.absolute(name, from: context.workingDirectory)
@@ -205,7 +209,7 @@ struct BarrelSyncCommand: Command {
         var transfer = TransferRun(
             context: context, options: options.run, goal: .tasks(ids), requests: requests,
             addition: added.isEmpty ? nil : TaskAddition(added, barrel: name, run: true), barrels: [],
-            continueCommand: global.suggested("fk barrel sync \(ShellWord.quoted(name))"))
+            continueCommand: global.suggested("fk barrel sync", [name]))
         return try await transfer.run()
     }
 }

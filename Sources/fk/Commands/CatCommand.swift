@@ -21,7 +21,8 @@ struct CatCommand: Command {
                 + "command with status 1. What came out before is a true prefix. With digests of pieces (--metalink, -i) only proven bytes "
                 + "come out; with a digest of the whole file, a wrong one shows at its end.",
             "A known task, complete or running, is read and not fetched again; one that is suspended, failed or waiting is resumed if it is "
-                + "named by its id, name or path. Reading stops at the first failure.",
+                + "named by its id, name or path. If the process that fetches it ends, this one goes on; if the task is suspended, the "
+                + "command ends with status 1. Reading stops at the first failure.",
         ],
         operands: [
             OperandSpec(
@@ -49,7 +50,7 @@ struct CatCommand: Command {
         let configure = options.run.orders.settingsForAll(over: global.configure)
         let known = try global.place.exists ? global.openQuery() : nil
         let files = try await files(tasks, known)
-        let needsEngine = files.contains { if case .resumed = $0 { true } else { false } }
+        let needsEngine = files.contains(where: \.needsEngine)
         let downloader = try Downloader.forCommand(configure, takesOver: needsEngine)
         run.opened(downloader)
         if needsEngine { downloader.activateQueue() }
@@ -57,6 +58,12 @@ struct CatCommand: Command {
         let line = StreamProgress(context, isTerminalFree: !context.outputTerminal(.never).isTerminal)
         for file in files {
             let bytes = try await bytes(of: file, in: downloader)
+            let failure = Locked<CommandFailure?>(nil)
+            let watch = watch(file, in: downloader) { error in
+                failure.withLock { $0 = error }
+                run.cancelWork()
+            }
+            defer { watch?.cancel() }
             var iterator = bytes.makeAsyncIterator()
             do {
                 while let chunk = try await iterator.next() {
@@ -65,6 +72,7 @@ struct CatCommand: Command {
                 }
             } catch let error as DownloadError {
                 line.clear()
+                if let failure = failure.withLock({ $0 }) { throw failure }
                 // The file has failed, and not the work path or the name.
                 throw CommandFailure(error.fullText, status: ExitStatus.taskFailed)
             }
@@ -94,10 +102,20 @@ struct CatCommand: Command {
         case stream(TaskDescription)
         /// Fetched, or fetched on, and kept.
         case resumed(TaskDescription?, TaskID, url: String)
-        /// Complete, or fetched by another process.
+        /// Complete.
         case there(TaskID, url: String)
+        /// Fetched by another process. If that ends, this one goes on.
+        case running(TaskID, url: String)
         /// Complete, or fetched by another process, in the work path of a shard.
         case shard(TaskID, WorkPath)
+
+        /// True if this process may have to fetch the file.
+        var needsEngine: Bool {
+            switch self {
+            case .resumed, .running: true
+            case .stream, .there, .shard: false
+            }
+        }
     }
 
     /// Asks servers for lists and digests.
@@ -145,7 +163,9 @@ struct CatCommand: Command {
         case .action where EngineLock.isHeld(home): break
         default: return nil
         }
-        return home.root == global.place.root ? .there(record.id, url: record.task.url) : .shard(record.id, home)
+        guard home.root == global.place.root else { return .shard(record.id, home) }
+        let url = record.task.url
+        return record.state == .complete ? .there(record.id, url: url) : .running(record.id, url: url)
     }
 
     private func resumed(_ record: TaskRecord, _ reader: StoreReader) throws -> Source {
@@ -168,7 +188,7 @@ struct CatCommand: Command {
         switch file {
         case .stream(let task):
             return try await downloader.stream(Builder(description: task), range: options.range, window: options.window)
-        case .there(let id, let url): return part(of: DownloadTask(id, url, in: downloader))
+        case .there(let id, let url), .running(let id, let url): return part(of: DownloadTask(id, url, in: downloader))
         case .shard(let id, let home):
             return DownloadTask.bytes(of: id, in: home, from: options.range?.lowerBound ?? 0, to: end)
         case .resumed(let task, let id, let url):
@@ -185,6 +205,25 @@ struct CatCommand: Command {
             }
             return part(of: DownloadTask(id, url, in: downloader))
         }
+    }
+
+    /// Looks after a task that may be in the hands of another process.
+    private func watch(
+        _ file: Source, in downloader: Downloader, onFailure: @escaping @Sendable (CommandFailure) -> Void
+    ) -> Task<Void, Never>? {
+        let watch: StreamWatch
+        switch file {
+        case .stream, .there: return nil
+        case .shard(let id, let home):
+            watch = StreamWatch(id: id, home: home, run: nil, context: context, onFailure: onFailure)
+        case .running(let id, _), .resumed(_, let id, _):
+            let own = options.run.own
+            watch = StreamWatch(
+                id: id, home: global.place,
+                run: { _ = try await downloader.engine.perform(.line(.run(.id(id))), own: own) }, context: context,
+                onFailure: onFailure)
+        }
+        return Task { await watch.look() }
     }
 
     private func part(of task: DownloadTask) -> DownloadedBytes {

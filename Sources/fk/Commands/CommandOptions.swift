@@ -11,6 +11,8 @@ struct GetOptions: Sendable {
     var shard: ShardOptions?
     /// The repositories, records and places among the operands.
     var sources: [SourceImport] = []
+    /// The objects of buckets among the operands.
+    var objects: [SourceImport] = []
     /// True for all files of one source (`-r`).
     let isRecursive: Bool
     /// The URLs among the operands that may be folders: their last part has no dot.
@@ -35,15 +37,15 @@ struct GetOptions: Sendable {
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
         isDryRun = arguments.has("dry-run")
-        isRecursive = arguments.has("recursive")
         barrel = try arguments.barrel()
+        isRecursive = try arguments.has("recursive") || barrel == nil && Self.isWhole(arguments.operands, context)
         if let barrel, barrel.contains("="), !context.global.place.hasBarrel(barrel) {
             throw arguments.error(
                 "-b is the barrel of the files, and there is none named '\(Escaping.visible(barrel))'. For a cookie write "
                     + "-H 'Cookie: NAME=VALUE' or --cookies FILE.")
         }
         let urls: [String]
-        if arguments.has("recursive") {
+        if isRecursive {
             urls = []
             let source = try Self.place(arguments, context)
             sources = [source]
@@ -57,24 +59,31 @@ struct GetOptions: Sendable {
             }
             let names = try arguments.operands.filter { try Self.isName($0, context) }
             urls = arguments.operands.filter { !names.contains($0) }
-            let registry = try names.isEmpty ? nil : SourceImport.registry(context)
-            if barrel == nil,
-                let name = names.first(where: { name in
-                    Self.isPublication(name)
-                        || SourceReference(name).map { registry?[$0.scheme] is ProgramSource } == true
-                })
-            {
-                throw arguments.error(
-                    "\(Escaping.visible(name)) stands for several files: name a barrel for them with -b NAME, or give -r."
-                )
+            let several = names.filter { !Self.isObject($0) }
+            if let name = several.first {
+                guard barrel != nil else {
+                    throw arguments.error(
+                        "\(Escaping.visible(name)) stands for several files: name a barrel for them with -b NAME, or give -r."
+                    )
+                }
+                for option in ["output", "mirror", "checksum"] where arguments.has(option) {
+                    throw arguments.error(
+                        "--\(option) describes a single file, and \(Escaping.visible(name)) stands for several.")
+                }
             }
-            for option in ["output", "mirror", "checksum", "metalink", "signed-by"]
-            where arguments.has(option) && !names.isEmpty {
-                throw arguments.error(
-                    "--\(option) is about a list or a URL, and \(Escaping.visible(names[0])) is neither.")
+            if let name = names.first {
+                for option in ["metalink", "signed-by"] where arguments.has(option) {
+                    throw arguments.error("--\(option) is about a URL, and \(Escaping.visible(name)) is none.")
+                }
+                if DigestList.isOne(arguments) {
+                    throw arguments.error(
+                        "--checksum \(Escaping.visible(arguments["checksum"] ?? "")) is about a URL. For \(Escaping.visible(name)) give "
+                            + "ALG=HEX.")
+                }
             }
-            sources = try names.compactMap {
-                try SourceImport($0, arguments, context, isSingle: !Self.isPublication($0))
+            sources = try several.compactMap { try SourceImport($0, arguments, context) }
+            objects = try names.filter(Self.isObject).compactMap {
+                try SourceImport($0, arguments, context, isSingle: true)
             }
         }
         folders = urls.filter { url in
@@ -82,14 +91,25 @@ struct GetOptions: Sendable {
                 !$0.contains(".")
             } ?? false
         }
-        input = try TaskInput(arguments, urls: urls, context: context, needsTask: sources.isEmpty)
+        input = try TaskInput(
+            arguments, urls: urls, objects: objects.count,
+            barrelFolder: barrel.flatMap { try BarrelOptions.known($0, context.global)?.directory }, context: context,
+            needsTask: sources.isEmpty && objects.isEmpty)
         input.barrel = barrel
         run = try RunOptions(arguments, context)
         shard = try ShardOptions(arguments)
     }
 
-    /// True for the name of a source that stands for several files.
-    private static func isPublication(_ text: String) -> Bool { SourceReference(text)?.isPublication == true }
+    /// True for the name of a source that stands for one file.
+    private static func isObject(_ text: String) -> Bool { SourceReference(text)?.namesObject == true }
+
+    /// True for the only name, if it stands for all files of a release, an image, an item or an accession: `-r` is meant.
+    private static func isWhole(_ operands: [String], _ context: CommandContext) throws -> Bool {
+        guard operands.count == 1, try isName(operands[0], context), let reference = SourceReference(operands[0]),
+            !reference.namesObject, !reference.isPublication
+        else { return false }
+        return try !(SourceImport.registry(context)[reference.scheme] is ProgramSource)
+    }
 
     /// True for the name of a source that is no URL.
     private static func isName(_ text: String, _ context: CommandContext) throws -> Bool {
@@ -167,6 +187,8 @@ struct BarrelAddOptions: Sendable {
     let signature: SignatureOptions?
     /// The absolute path of the folder given with `-d`; nil for the barrel's.
     var directory: String?
+    /// The absolute path of the folder that the folders of new barrels are in: the saved one, or the current one.
+    private(set) var base: String
     /// True creates a missing barrel.
     var creates = false
     /// True takes names that begin with a dot from a server's list as well.
@@ -193,8 +215,9 @@ struct BarrelAddOptions: Sendable {
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
         self.arguments = arguments
+        base = context.workingDirectory
         name = try arguments.namedBarrel()
-        urls = try arguments.memberURLs()
+        urls = try arguments.memberURLs(context)
         signature = try SignatureOptions(arguments, context)
         if let path = arguments["input"], signature == nil, NearbyFile.isURL(path) {
             source = try SourceImport(listAt: path, arguments, context)
@@ -211,13 +234,15 @@ struct BarrelAddOptions: Sendable {
     /// The options of `import <name> FILE`.
     init(importing arguments: ParsedArguments, _ context: CommandContext) throws {
         self.arguments = arguments
+        base = context.workingDirectory
         name = try arguments.namedBarrel()
         creates = true
         urls = []
         signature = try SignatureOptions(arguments, context)
         if let given = arguments["directory"] {
             guard !given.isEmpty else { throw arguments.error("-d: the folder's name is empty.") }
-            directory = try Paths.absolute(given, from: context.workingDirectory)
+            base = try Paths.absolute(given, from: context.workingDirectory)
+            if arguments.isGiven("directory") { directory = base }
         }
         // What a key has signed is one document: a list, and not the record that its page may link to.
         let isSignedList = signature != nil && NearbyFile.isURL(arguments.operands[1])
@@ -251,11 +276,25 @@ extension ParsedArguments {
     func barrel() throws -> String? { try self["barrel"].map(barrelName) }
 
     /// The URLs that follow a barrel's name as operands.
-    func memberURLs() throws -> [String] {
+    func memberURLs(_ context: CommandContext) throws -> [String] {
         try operands.dropFirst().map { url in
-            if let reason = InputURL.fault(in: url) { throw error("Not a URL to download: \(reason).") }
+            if let reason = InputURL.fault(in: url) { throw notURL(url, reason, context) }
             return url
         }
+    }
+
+    /// The error of a word that is no URL. For the name of a source it has the command that takes it.
+    func notURL(_ text: String, _ reason: String, _ context: CommandContext) -> UsageError {
+        guard let reference = SourceReference(text), !["http", "https"].contains(reference.scheme),
+            let registry = try? SourceImport.registry(context), registry[reference.scheme] != nil
+        else {
+            return error(SourceImport.unknownScheme(text, context) ?? "Not a URL to download: \(reason).")
+        }
+        let barrel = command.first == "barrel" ? operands.first.map(ShellWord.quoted) ?? "NAME" : "NAME"
+        let verb = reference.namesObject ? "fk get -b" : "fk barrel import"
+        let shown = Escaping.visible(text)
+        let advice = context.global.suggested("\(verb) \(barrel) \(ShellWord.quoted(shown))")
+        return error("\(shown) is the name of a source and no URL. To take its files: \(advice)")
     }
 
     /// Checks the name of a barrel.

@@ -28,12 +28,14 @@ struct ConfigCommand: Command {
             }
         case .get(let option):
             let value = try Settings.read(workPath: global.workPath)[option.name].map(option.shown)
-            return answer(value ?? option.usual, isSet: value != nil)
+            return answer(value, usual: option.usual)
         case .getBase(let name):
             let folder = try Settings.read(workPath: global.workPath).bases[name]
-            return answer(folder ?? "", isSet: folder != nil)
+            return answer(folder, usual: nil)
         case .show:
-            show(try Settings.read(workPath: global.workPath))
+            let settings = try Settings.read(workPath: global.workPath)
+            settings.warn(context, workPath: global.workPath)
+            show(settings)
         case .set(let option, let value):
             try change { $0[option.name] = value.isEmpty ? nil : value }
         case .setBase(let name, let folder): try change { $0.bases[name] = folder }
@@ -42,11 +44,11 @@ struct ConfigCommand: Command {
     }
 
     /// Prints a value, or the default where none is set.
-    private func answer(_ value: String, isSet: Bool) -> Int32 {
+    private func answer(_ value: String?, usual: String?) -> Int32 {
         if global.json {
-            JSONOutput(context.output).document(.members(["value": JSON(isSet ? value : nil)]))
-        } else if !value.isEmpty {
-            context.output.writeLine(Escaping.visible(value))
+            JSONOutput(context.output).document(.members(["default": JSON(usual), "value": JSON(value)]))
+        } else if let text = value ?? usual, !text.isEmpty {
+            context.output.writeLine(Escaping.visible(text))
         }
         return ExitStatus.done
     }

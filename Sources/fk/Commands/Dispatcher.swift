@@ -56,7 +56,10 @@ struct Dispatcher: Sendable {
                 let workPath = WorkPath(context.global.workPath).ofShards.root
                 let settings = try Settings.read(workPath: workPath)
                 context.global.bases = settings.bases
-                if spec.usesSettings { try settings.fill(&arguments, of: spec, workPath: workPath) }
+                if spec.usesSettings {
+                    settings.warn(context, workPath: workPath)
+                    try settings.fill(&arguments, of: spec, workPath: workPath)
+                }
             }
             return try spec.make(arguments, context)
         case .help(let topic, let arguments): return try HelpCommand(topic: topic, context: context.with(arguments))

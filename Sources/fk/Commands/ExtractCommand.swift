@@ -33,7 +33,7 @@ struct ExtractCommand: Command {
             throw arguments.error(
                 "--extract and \(written) exclude each other: the archive of one URL is unpacked, and not kept.")
         }
-        guard arguments.operands.count == 1, options.sources.isEmpty else {
+        guard arguments.operands.count == 1, options.sources.isEmpty, options.objects.isEmpty else {
             throw arguments.error("--extract takes one URL, and \(arguments.operands.count) were given.")
         }
         self.options = options
@@ -58,16 +58,22 @@ struct ExtractCommand: Command {
         let line = StreamProgress(context, isTerminalFree: true)
         defer { line.clear() }
         var unpacker: ArchiveUnpacker?
+        var received: Int64 = 0
         var iterator = try await downloader.stream(Builder(description: task)).makeAsyncIterator()
         while let chunk = try await iterator.next() {
             if unpacker == nil { unpacker = try ArchiveUnpacker(Archive(chunk), in: staging, context) }
             try await unpacker?.add(chunk)
             line.add(chunk.count, of: iterator.length)
+            received += Int64(chunk.count)
         }
         guard let unpacker else { throw failure("The archive is empty.") }
         try await unpacker.finish()
         try staging.check()
         try staging.publish()
+        line.clear()
+        if !global.quiet {
+            context.say("The archive of \(Formatting.bytes(received)) is unpacked in \(Escaping.visible(folder)).")
+        }
         return ExitStatus.done
     }
 

@@ -11,7 +11,7 @@ struct GetCommand: Command {
     func run() async throws -> Int32 {
         if options.isDryRun { return try await compare() }
         if !options.run.detach, let status = try await options.run.waitForStart(context) { return status }
-        var (tasks, refused) = try await resolve()
+        var (tasks, refused, folder) = try await resolve()
         // Entries of a list that were left out make the command fail in the end.
         let least = refused > 0 ? ExitStatus.taskFailed : ExitStatus.done
         if let place = try options.shard?.enter(options.barrel, context) {
@@ -21,6 +21,7 @@ struct GetCommand: Command {
             place.say(tasks.count, of: total)
             guard !tasks.isEmpty else { return least }
             var transfer = transferRun(tasks, place)
+            transfer.refused = refused
             return max(least, try await transfer.run())
         }
         if options.run.detach {
@@ -30,7 +31,13 @@ struct GetCommand: Command {
                 try await detach(TaskAddition(tasks, barrel: options.barrel, run: options.run.start == nil)))
         }
         var transfer = transferRun(tasks)
+        transfer.refused = refused
         let status = max(least, try await transfer.run())
+        if let folder, let barrel = options.barrel, let known = try BarrelOptions.known(barrel, global),
+            try !OCILayout.finish(known, in: folder), status == ExitStatus.done
+        {
+            context.warn("\(folder)/index.json does not name the image: not all of its blobs were chosen.")
+        }
         nameListings()
         return status
     }
@@ -55,32 +62,37 @@ struct GetCommand: Command {
     }
 
     /// Asks servers for lists, digests and signatures, and gives the barrel what its lists say.
-    private func resolve() async throws -> (tasks: TaskSpool, refused: Int) {
+    ///
+    /// - Returns: the tasks, the number of entries that were left out, and the folder of a source of `-r`.
+    private func resolve() async throws -> (tasks: TaskSpool, refused: Int, folder: String?) {
+        if options.input.asksServers || !(options.sources + options.objects).isEmpty { ReadingTrap.set(context) }
         let transport = try PacedTransport(options.run.configure(global), options.run.own, onWait: context.tellWait)
         defer { transport.shutdown() }
         var (tasks, refused, signer) = try await options.input.resolve(context, over: transport)
-        guard let barrel = options.barrel else {
-            for source in options.sources {
-                do {
-                    let listed = try await source.listed(options.input.settings, context, over: transport)
-                    listed.spool.prepend(try tasks.all())
-                    tasks = listed.spool
-                    refused += listed.refused
-                } catch let error as DownloadError where options.sources.count > 1 && error.code != .cancelled {
-                    // One that fails leaves the others alone.
-                    context.errors.writeLine("fk: \(Escaping.visible(error.fullText))")
-                    refused += 1
-                }
+        for object in options.objects {
+            do {
+                let listed = try await object.listed(options.input.objectSettings, context, over: transport)
+                try listed.spool.changeOnly { try options.input.complete(&$0) }
+                listed.spool.prepend(try tasks.all())
+                tasks = listed.spool
+                refused += listed.refused
+            } catch let error as DownloadError
+                where (options.objects.count > 1 || !tasks.isEmpty) && error.code != .cancelled
+            {
+                // One that fails leaves the others alone.
+                context.errors.writeLine("fk: \(Escaping.visible(error.fullText))")
+                refused += 1
             }
-            if tasks.isEmpty, refused > 0 {
-                throw CommandFailure("Nothing can be fetched.", status: ExitStatus.taskFailed)
-            }
-            return (tasks, refused)
         }
+        if tasks.isEmpty, refused > 0, options.sources.isEmpty {
+            throw CommandFailure("Nothing can be fetched.", status: ExitStatus.taskFailed)
+        }
+        guard let barrel = options.barrel else { return (tasks, refused, nil) }
         let known = try BarrelOptions.known(barrel, global) ?? BarrelOptions()
         if !options.input.hasList { try known.check(tasks.all(), of: barrel) }
-        guard options.input.hasList || !options.sources.isEmpty else { return (tasks, refused) }
+        guard options.input.hasList || !options.sources.isEmpty else { return (tasks, refused, nil) }
         var own = known
+        var folder: String?
         var memory: ListingMemory?
         var moved: [(id: TaskID, url: String)] = []
         if options.input.hasList { try own.adopt(signer: signer, of: barrel) }
@@ -89,17 +101,16 @@ struct GetCommand: Command {
             var settings = options.input.settings
             if !settings.isFolderGiven {
                 let usual = try Paths.absolute(
-                    options.isRecursive ? source.folderName : barrel, from: context.workingDirectory)
+                    options.isRecursive ? source.folderName : barrel, from: options.input.base)
                 settings.folder = own.directory ?? usual
                 if options.isRecursive, !settings.folder.isExactly(usual) {
                     context.warn("The barrel \(barrel) has its files in \(settings.folder). -d names another folder.")
                 }
-            } else if let folder = own.directory, own.origin != nil, !settings.folder.isExactly(folder) {
-                context.warn(
-                    "The barrel \(barrel) follows \(folder): files in \(settings.folder) are fetched, and fk barrel sync leaves them alone. "
-                        + "-b NAME makes a barrel of their own.")
+            } else {
+                own.warnOfFolder(settings.folder, of: barrel, context)
             }
             if own.directory == nil { own.directory = settings.folder }
+            if options.isRecursive { folder = settings.folder }
             if options.isRecursive, own.origin != nil {
                 settings.members = try KnownMembers(global.openReader(), barrel: barrel, findsPlaces: true)
             }
@@ -123,11 +134,12 @@ struct GetCommand: Command {
         if own != known { _ = try await client.perform(.createBarrel(name: barrel, options: own)) }
         memory?.store()
         for (id, url) in moved { _ = try await client.perform(.relink(id, to: url)) }
-        return (tasks, refused)
+        return (tasks, refused, folder)
     }
 
     /// Prints what the source has beside what is known of it, and changes nothing.
     private func compare() async throws -> Int32 {
+        ReadingTrap.set(context)
         let transport = try PacedTransport(options.run.configure(global), options.run.own, onWait: context.tellWait)
         defer { transport.shutdown() }
         let barrel = options.barrel ?? ""
@@ -139,7 +151,7 @@ struct GetCommand: Command {
         if !settings.isFolderGiven {
             settings.folder =
                 try known?.directory
-                ?? Paths.absolute(options.sources[0].folderName, from: context.workingDirectory)
+                ?? Paths.absolute(options.sources[0].folderName, from: options.input.base)
         }
         let listed = try await options.sources[0].listed(
             settings, of: known == nil ? nil : barrel, context, over: transport)
@@ -161,6 +173,7 @@ struct GetCommand: Command {
 
     private func detach(_ addition: TaskAddition) async throws -> Int32 {
         _ = try options.run.openLog(context)
+        EngineEnvironment(context)?.warnings(about: addition.tasks.sample).forEach(context.warn)
         var answers = AddedAnswers(context, keepsIDs: true)
         try await answers.add(addition, own: options.run.own, options.run.configure(global))
         guard answers.failure == nil else { return answers.end(then: "") }
@@ -189,6 +202,17 @@ struct RunCommand: Command {
             for name in options.barrels where !reader.workPath.hasBarrel(name) { _ = try reader.barrelIDs(name) }
         }
         if !options.run.detach, let status = try await options.run.waitForStart(context) { return status }
+        let status = try await runTargets(detached)
+        if !options.run.detach, let reader = try? global.openReader() {
+            for name in options.barrels.isEmpty ? try reader.barrelNames() : options.barrels {
+                guard let barrel = try? reader.forEachMember(of: name, { _, _ in }) else { continue }
+                try OCILayout.finish(barrel.options)
+            }
+        }
+        return status
+    }
+
+    private func runTargets(_ detached: [TaskID]?) async throws -> Int32 {
         if let shard = options.shard { return try await runShard(shard, of: options.barrels[0]) }
         for name in options.barrels {
             guard let plan = try ShardPlan.read(name, in: WorkPath(global.workPath)) else { continue }
@@ -216,17 +240,18 @@ struct RunCommand: Command {
             let reader = try global.openReader()
             let targets = self.targets(try options.barrels.map { try reader.barrelIDs($0).ids }, reader)
             _ = try options.run.openLog(context)
+            EngineEnvironment(context)?.warnings(about: reader.records(targets.prefix(256)).map(\.task))
+                .forEach(context.warn)
             try Detach.start(targets, options.run, context)
             if !global.quiet, !global.json {
                 context.errors.writeLine("Running in the background; watch with: \(global.suggested("fk watch"))")
             }
             return ExitStatus.done
         }
-        let names = options.barrels.map(ShellWord.quoted).joined(separator: " ")
         return try await transfer(
             .barrels(options.barrels), requests: options.barrels.map { EngineMessage(.run(.barrel($0))) },
             barrels: options.barrels,
-            continueCommand: global.suggested("fk barrel run \(names)"))
+            continueCommand: global.suggested("fk barrel run", options.barrels))
     }
 
     /// Runs the members of one shard. The barrel of the list's work path is only read: its lock is not this machine's.

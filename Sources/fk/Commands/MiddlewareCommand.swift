@@ -35,8 +35,11 @@ struct MiddlewareCommand: Command {
         return try ProgramList(in: workPath)
     }
 
-    /// The program may come later, so a missing one is no error.
+    /// The program or its barrel may come later, so a missing one is no error.
     private func warn(about program: MiddlewareProgram) {
+        if let barrel = program.barrel, !global.place.hasBarrel(barrel) {
+            context.warn("\(program.name): there is no barrel named \"\(barrel)\". The program runs once there is one.")
+        }
         do throws(DownloadError) { _ = try program.locate() } catch {
             context.warn("\(program.name): \(error.message). Tasks that need it fail until it can run.")
         }

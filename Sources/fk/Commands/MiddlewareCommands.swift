@@ -17,8 +17,8 @@ enum MiddlewareCommands {
             "The program runs without a shell. It reads a JSON object from standard input: stage, id, url, headers, attempt, "
                 + "barrels and attributes; also status (head, failure), state (download), path and digest (response), error and "
                 + "received (failure). It may write an object: url and headers of a request, the path of a file that it has "
-                + "moved, or, for head and failure, {\"retry\": {\"after\": 5}}, {\"retry\": {\"from\": \"URL\"}} or {\"fail\": "
-                + "\"reason\"}.",
+                + "moved, or, for head and failure, {\"retry\": {\"after\": 5}} or {\"fail\": \"reason\"}, and for failure also "
+                + "{\"retry\": {\"from\": \"URL\"}}.",
             "Exit status 0 accepts, 75 asks for a retry, any other refuses, with the first line of standard error as the "
                 + "reason. A program that takes too long, crashes, writes anything else or is missing fails its task.",
             "Every process that runs the tasks of this work path runs the program, in the folder of this command, with FK_STAGE, "
@@ -35,7 +35,7 @@ enum MiddlewareCommands {
                     + "(after the last byte) or failure (after each failed attempt)"),
             .value("name", nil, "NAME", "the name in fk why and in errors"),
             .value("priority", nil, "N", "lower values run earlier (default: 100)"),
-            .value("barrel", "b", "NAME", "only for members of this barrel"),
+            .value("barrel", "b", "NAME", hint: .barrels, "only for members of this barrel"),
             .value("time-limit", nil, "S", "kill the program after this many seconds (default: 10)"),
         ],
         examples: [

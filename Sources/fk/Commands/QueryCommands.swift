@@ -28,9 +28,8 @@ enum QueryCommands {
     static let watch = CommandSpec(
         path: ["watch"], summary: "watch and steer all tasks on the full screen",
         discussion: [
-            "Works for downloads of every process, and says when none runs. Keys: space suspends or resumes the selected "
-                + "task, r retries, c cancels and asks y/n, f forgets, + and - change the rate limit, / filters, Enter shows "
-                + "details, b sums by barrel, ? help, q quits. The downloads go on.",
+            "Works for downloads of every process, and says when none runs. Keys:",
+            WatchModel.help.map { "\($0.keys): \($0.meaning)." }.joined(separator: " "),
             "Into a pipe it prints one table and ends; with --json an event a line until Ctrl-C.",
         ],
         examples: [.init("fk watch", "in a second terminal")],

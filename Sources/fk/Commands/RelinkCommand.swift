@@ -30,7 +30,9 @@ struct RelinkCommand: Command {
         make: { arguments, context in
             let address = arguments.operands[1]
             if let reason = InputURL.fault(in: address) {
-                throw arguments.error("Not a URL to download: \(reason).")
+                throw arguments.error(
+                    "Not a URL to download: \(reason). The new address is an http or https URL, and no name of a source."
+                )
             }
             return RelinkCommand(reference: TaskReference(arguments.operands[0]), address: address, context: context)
         })

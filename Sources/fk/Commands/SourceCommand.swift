@@ -113,6 +113,7 @@ struct SourceCommand: Command {
     private func test(
         _ text: String, _ include: [String], _ exclude: [String], _ options: TaskOptions
     ) async throws -> Int32 {
+        ReadingTrap.set(context)
         let registry = try SourceImport.registry(context)
         guard let place = try ListedPlace(text, in: registry, context.environment) else {
             throw CommandFailure(

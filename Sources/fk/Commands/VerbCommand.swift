@@ -34,6 +34,7 @@ struct VerbCommand: Command {
             }
         }
         if selectors.isEmpty, case .run(let name, _) = targets {
+            if global.json { JSONOutput(context.output).document(.array([])) }
             context.errors.writeLine(
                 "Nothing to do: no task of \(name.words) \(verb == .resume ? "is suspended" : "has failed").")
             return ExitStatus.done
@@ -66,6 +67,10 @@ struct VerbCommand: Command {
                 case .run(let name, _): "no failed task of \(name.words) may pass by itself"
                 default: "no task of these has failed or was cancelled"
                 }
+            if global.json {
+                JSONLines(output: context.output)
+                    .write(.summary(complete: 0, error: 0, suspend: 0, bytes: 0, seconds: 0))
+            }
             context.errors.writeLine("Nothing to retry: \(reason).")
             return ExitStatus.done
         }

@@ -45,13 +45,16 @@ enum VerbCommands {
         })
 
     /// What a verb deletes, for the help.
-    static func warnings(of verb: Verb) -> [String] {
+    ///
+    /// - Parameter ofBarrel: true for the command of a barrel, which has no options for other tasks.
+    static func warnings(of verb: Verb, ofBarrel: Bool = false) -> [String] {
         switch verb {
         case .cancel: ["The bytes of unfinished files are deleted. To keep them, use 'suspend'."]
         case .forget:
             [
-                "Finished files stay. The bytes of unfinished files are deleted; to keep them, use 'suspend'. --all, -b, "
-                    + "--state and --run ask before they delete bytes, unless -y is given. To delete finished files, too, use 'trash'."
+                "Finished files stay. The bytes of unfinished files are deleted; to keep them, use 'suspend'. "
+                    + (ofBarrel ? "Asks before it deletes" : "--all, -b, --state and --run ask before they delete")
+                    + " bytes, unless -y is given. To delete finished files, too, use 'trash'."
             ]
         case .trash:
             [

@@ -20,14 +20,15 @@ struct VerifyCommand: Command {
         discussion: [
             "Compares each finished file with its digest, if one is known, otherwise with the checksums of its pieces, which "
                 + "are kept since the bytes arrived. Prints a line for each file: right, damaged, missing or unverifiable, and "
-                + "its name. Exit status 1: a file is damaged or missing, or one that was named is not finished.",
+                + "its name below the barrel's folder. Exit status 1: a file is damaged or missing, or one that was named is not finished.",
             "--repair fetches only the damaged ranges into a copy, from a mirror first if there is one. The copy replaces the "
                 + "file once it has the right digest or checksums; otherwise the file stays as it was. A missing file is "
                 + "fetched again. Exit status 1: a file could not be repaired.",
         ],
         operands: [TaskReference.operands(0)],
         options: [
-            .value("barrel", "b", "NAME", "the members of this barrel"), .flag("all", nil, "all tasks"),
+            .value("barrel", "b", "NAME", hint: .barrels, "the members of this barrel"),
+            .flag("all", nil, "all tasks"),
             .flag("repair", nil, "fetch damaged ranges and missing files again"),
         ],
         examples: [
@@ -59,8 +60,9 @@ struct VerifyCommand: Command {
         var counts: [VerifiedFile.Result: Int] = [:]
         var renewals: [Renewal] = []
         var names: [TaskID: String] = [:]
+        let paths = try paths(reader)
         var array = global.json && repair == nil ? JSONOutput(context.output).beginArray() : nil
-        var files: [VerifiedFile] = []
+        var files: [JSON] = []
         var unread = 0
         let problem: (DownloadError) -> Void = { error in
             unread += 1
@@ -68,16 +70,17 @@ struct VerifyCommand: Command {
         }
         FileVerifier(reader).verify(ids, problem: problem) { file in
             counts[file.result, default: 0] += 1
+            let name = file.path.map { paths.name(of: $0) } ?? URLMasking.mask(file.url)
             if repair != nil, let renewal = file.renewal {
                 renewals.append(renewal)
-                names[renewal.id] = file.name
+                names[renewal.id] = name
             }
             if global.json {
-                if repair != nil { JSONOutput(context.output).line(file.document) }
-                if array != nil { files.append(file) }
+                if repair != nil { JSONOutput(context.output).line(file.document(name)) }
+                if array != nil { files.append(file.document(name)) }
                 if files.count == 256 { write(&files, to: &array) }
             } else if !global.quiet || file.result == .damaged || file.result == .missing {
-                context.output.writeLine(Escaping.visible("\(file.result.rawValue) \(file.name)"))
+                context.output.writeLine(Escaping.visible("\(file.result.rawValue) \(name)"))
                 if file.result == .damaged, !global.quiet {
                     context.errors.writeLine(Escaping.visible("  \(file.detail)"))
                 }
@@ -133,9 +136,15 @@ struct VerifyCommand: Command {
         return status
     }
 
-    private func write(_ files: inout [VerifiedFile], to array: inout JSONArrayOutput?) {
-        array?.write(files) { $0.document.bytes }
+    private func write(_ files: inout [JSON], to array: inout JSONArrayOutput?) {
+        array?.write(files, \.bytes)
         files = []
+    }
+
+    /// The names of the files: below the folder of the barrel, or of the barrel in whose folder each is.
+    private func paths(_ reader: StoreReader) throws -> BarrelPaths {
+        if case .barrel(let name) = targets { return BarrelPaths(reader, [name]) }
+        return BarrelPaths(reader, try reader.barrelNames())
     }
 
     private func ids(_ reader: StoreReader) throws -> [TaskID] {
@@ -150,9 +159,6 @@ struct VerifyCommand: Command {
 }
 
 extension VerifiedFile {
-    /// The file's name, as lists show it.
-    fileprivate var name: String { path.map { URL(fileURLWithPath: $0).lastPathComponent } ?? URLMasking.mask(url) }
-
     /// The reason, with the damaged bytes.
     fileprivate var detail: String {
         guard !damaged.isEmpty else { return reason }
@@ -162,7 +168,7 @@ extension VerifiedFile {
     }
 
     /// An element of `fk verify --json`. The damaged bytes have the offsets of the first one and after the last one.
-    fileprivate var document: JSON {
+    fileprivate func document(_ name: String) -> JSON {
         .members([
             "damaged": .array(
                 damaged.map { .members(["end": .integer($0.upperBound), "start": .integer($0.lowerBound)]) }),

@@ -77,11 +77,14 @@ struct WatchCommand: Command {
                     }
                     screen.post(.details(id, lines ?? ["The task is gone."]))
                 }
-            case .limitBarrel(let name, let isRaised, let rate):
+            case .limit(let name, let isRaised, let rate):
                 steps.withLock { last in
                     last = Task { [last] in
                         await last?.value
                         let now = await session.limit(ofBarrel: name)
+                        guard now != nil || !isRaised else {
+                            return screen.post(.answer(.done(note: "There is no limit to raise.")))
+                        }
                         let next = isRaised ? RateSteps.higher(than: now) : RateSteps.lower(than: now, rate: rate)
                         screen.post(.answer(await session.perform(EngineMessage(.limit(rate: next, barrel: name)))))
                     }
@@ -111,11 +114,15 @@ struct WatchCommand: Command {
         let following = Following(isFinite: barrel != nil)
         let output = context.output
         let isJSON = global.json
+        let start = barrel.map { global.suggested("fk barrel run", [$0]) }
         let state = Locked(following)
         let (ends, continuation) = AsyncStream.makeStream(of: Void.self)
         let session = try WatchSession(configure: configure, interval: 0.5, barrel: barrel) { event in
             let shown = state.withLock { $0.absorb(event) }
             for event in shown { presenter.show(event) }
+            if let start, state.withLock({ $0.lacksEngine() }) {
+                presenter.showNote("No process runs the downloads. Start them with: \(start)")
+            }
             // The reader of the output is gone.
             if state.withLock({ $0.isOver }) || (isJSON && output.isBroken) { continuation.finish() }
         }
@@ -132,7 +139,7 @@ struct WatchCommand: Command {
         withExtendedLifetime(trap) {}
         _ = await stopping.value
         let (tracker, signal) = state.withLock { ($0.tracker, $0.signal) }
-        presenter.close(tracker)
+        presenter.close(tracker, isStopped: signal != nil)
         if let signal { return SignalTrap.exitStatus(signal) }
         return tracker.count(.error) > 0 ? ExitStatus.taskFailed : ExitStatus.done
     }
@@ -145,8 +152,12 @@ private struct Following: Sendable {
     let isFinite: Bool
     var signal: Int32?
     private var isLoaded = false
+    /// True after the report that no process runs the engine, until that was said.
+    private var isUnsaid = false
     /// For reports of tasks that are forgotten.
     private var urls: [TaskID: String] = [:]
+    /// Members that have left the barrel. A trashed one leaves it before its end is reported.
+    private var left: Set<TaskID> = []
 
     init(isFinite: Bool) {
         tracker = RunTracker(targets: isFinite ? [] : nil)
@@ -168,6 +179,7 @@ private struct Following: Sendable {
             return news(of: infos, withSettled: !isFirst)
         case .joined(let infos), .changed(let infos): return news(of: infos)
         case .left(let ids):
+            left.formUnion(ids.filter(tracker.counts))
             tracker.leave(ids)
             return []
         case .progress(let infos):
@@ -175,8 +187,18 @@ private struct Following: Sendable {
             return news(of: running) + [.progress(running: running, tracker)]
         case .engineNews(let news, let pid): return [.engineNews(news, pid: pid)]
         case .problem(let text): return [.problem(text)]
-        case .owner, .limit: return []
+        case .owner(let pid):
+            isUnsaid = pid == nil
+            return []
+        case .limit: return []
         }
+    }
+
+    /// True if members wait and no process runs the engine; once for each such report.
+    mutating func lacksEngine() -> Bool {
+        guard isUnsaid, isLoaded, !isOver else { return false }
+        isUnsaid = false
+        return true
     }
 
     /// The infos that say something new. A progress may come before the change that begins it.
@@ -186,6 +208,7 @@ private struct Following: Sendable {
             if info.state == .unknown {
                 info.url = info.url.isEmpty ? urls[info.id] ?? "" : info.url
                 urls[info.id] = nil
+                if left.remove(info.id) != nil { return .state(info) }
             } else if tracker.counts(info.id) {
                 urls[info.id] = info.url
             }

@@ -25,7 +25,7 @@ struct BashCompletion: Sendable {
         }
         _fk() {
             local line="${COMP_LINE:0:COMP_POINT}" word="" quote="" kept=0 c i
-            local cur value prev="" program="${COMP_WORDS[0]}" path="" command="" skip="" count=0
+            local cur value prev="" program="${COMP_WORDS[0]}" path="" command="" topic="" skip="" count=0
             local -a words=()
             COMPREPLY=()
             # The words as they were typed, because bash divides them at '=', ':' and '@', too. readline keeps what stands
@@ -66,7 +66,7 @@ struct BashCompletion: Sendable {
                     -*) ;;
                     *) case "$command/$word" in
         \#(aliases)                \#(commandSteps)) command="${command:+$command }$word" ;;
-                        *) count=$(( count + 1 )) ;;
+                        *) count=$(( count + 1 )) topic="${topic:+$topic }$word" ;;
                     esac ;;
                 esac
             done
@@ -80,13 +80,20 @@ struct BashCompletion: Sendable {
         }
         __fk_complete() {
             # The value of an option.
-            case "$prev" in
+            case "$command:$prev" in
         \#(values)
             esac
             # Options.
             if [[ "$cur" == -* ]]; then
                 case "$command" in
         \#(options)
+                esac
+                return
+            fi
+            # The command that help is about.
+            if [[ "$command" == help ]]; then
+                case "$topic" in
+        \#(topics)
                 esac
                 return
             fi
@@ -118,9 +125,23 @@ struct BashCompletion: Sendable {
     }
 
     private var values: String {
-        source.allOptions.filter { $0.kind.takesNextWord }.map { option in
-            let spellings = CompletionSource.spellings(option).joined(separator: "|")
-            return "        \(spellings)) \(action(option.hint)) return ;;"
+        func line(_ command: String, _ option: OptionSpec) -> String {
+            let patterns = CompletionSource.spellings(option).map { "\(command):\($0)" }.joined(separator: "|")
+            return "        \(patterns)) \(action(option.hint)) return ;;"
+        }
+        let all = source.allOptions.filter { $0.kind.takesNextWord }
+        let hints = Dictionary(uniqueKeysWithValues: all.map { ($0.long, $0.hint) })
+        // The first pattern counts: commands that take other values than the others stand first.
+        let own = source.commands.flatMap { spec in
+            spec.options.filter { option in hints[option.long].map { $0 != option.hint } ?? false }
+                .map { line("\"\(spec.name)\"", $0) }
+        }
+        return (own + all.map { line("*", $0) }).joined(separator: "\n")
+    }
+
+    private var topics: String {
+        source.groups.map { group in
+            "            \"\(group.joined(separator: " "))\") \(wordList(source.next(in: group).map(\.word))) ;;"
         }.joined(separator: "\n")
     }
 
@@ -144,8 +165,7 @@ struct BashCompletion: Sendable {
                 return "        \(place)) \(action(operand.hint)) ;;"
             }
         }
-        let help = "        \"help:\"*) \(wordList(source.next(in: []).map(\.word))) ;;"
-        return (groups + leaves + [help]).joined(separator: "\n")
+        return (groups + leaves).joined(separator: "\n")
     }
 
     private func wordList(_ words: [String]) -> String {

@@ -91,7 +91,7 @@ struct CompletionSource: Sendable {
     var commands: [CommandSpec]
     var globalOptions: [OptionSpec]
 
-    /// Every option of any command once. An option has the same meaning in every command.
+    /// Every option of any command once, as the first command has it. Its values may differ in others.
     var allOptions: [OptionSpec] {
         var seen: Set<String> = []
         return (globalOptions + commands.flatMap(\.options)).filter { seen.insert($0.long).inserted }

@@ -55,9 +55,11 @@ struct ListInput: Sendable {
     init(_ path: String, _ arguments: ParsedArguments) throws {
         self.path = path
         if let text = arguments["format"] {
-            let choice = try arguments.parseChoice(text, "--format", of: Manifest.Form.self)
-            guard choice != .hubTree else {
+            guard text != Manifest.Form.hubTree.rawValue else {
                 throw arguments.error("--format: a hub's repository is imported with 'fk barrel import <name> hf:…'.")
+            }
+            guard let choice = Self.forms.first(where: { $0.rawValue == text }) else {
+                throw arguments.noChoice(text, "--format", among: Self.forms.map(\.rawValue))
             }
             form = choice
         }

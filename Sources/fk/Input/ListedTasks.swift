@@ -32,6 +32,8 @@ struct ListedTasks {
         var writesLayout = true
         /// True if the command itself names the only file of the list (`-o`).
         var namesFile = false
+        /// True if the list is one object that the command names: its present version is the one to fetch.
+        var namesObject = false
     }
 
     /// The tasks in order.
@@ -175,7 +177,8 @@ struct ListedTasks {
         _ settings: Settings, _ context: CommandContext
     ) throws {
         var settings = settings
-        keepsExisting = !speaker.mayOrder && !settings.namesFile && settings.options.existing == .overwrite
+        keepsExisting =
+            !speaker.mayOrder && !settings.namesFile && !settings.namesObject && settings.options.existing == .overwrite
         // The barrel's options would complete a missing policy.
         if keepsExisting { settings.options.existing = .refuse }
         self.speaker = speaker
@@ -277,7 +280,9 @@ struct ListedTasks {
             }
             if settings.options.checksum != nil {
                 // The digest is the command's.
-            } else if signer != nil || task.optionsBox?.value.checksum != nil || task.optionsBox?.value.pieces != nil {
+            } else if signer != nil || settings.namesObject || task.optionsBox?.value.checksum != nil
+                || task.optionsBox?.value.pieces != nil
+            {
                 task.options.list = origin
             }
             made = task
@@ -346,7 +351,8 @@ struct ListedTasks {
         }
         if keepsExisting {
             context.warn(
-                "\(source): --overwrite is for files that the command names. Files of this list replace no others.")
+                "\(source): --overwrite is for files that the command names. Files of this list replace no others: move those away."
+            )
         }
     }
 

@@ -80,7 +80,7 @@ struct CatOptions: Sendable {
         run = try RunOptions(arguments, context)
         hasChecksum = arguments.has("checksum")
         keep = arguments.has("keep")
-        if arguments.has("directory"), !keep {
+        if arguments.isGiven("directory"), !keep {
             throw arguments.error("-d is the folder of --keep: without it no file is kept.")
         }
         window = max(ByteRing.minWindow, try arguments.size("window", "--window") ?? 64 << 20)

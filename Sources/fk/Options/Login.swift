@@ -49,9 +49,7 @@ enum Login {
 
 extension TaskOptions {
     /// True if the owner has said how to log in.
-    var hasLogin: Bool {
-        netrc == true || (headers ?? []).contains { $0.name.caseInsensitiveEquals("Authorization") }
-    }
+    var hasLogin: Bool { netrc == true || hasAuthorization }
 }
 
 /// Asks for a password on the terminal, which does not show it.

@@ -13,6 +13,18 @@ struct Settings: Sendable, Hashable {
     /// The folders of bases (`Configure.bases`), each a line `base.NAME = FOLDER`.
     var bases: [String: String] = [:]
 
+    /// The lines that this version does not understand. They stay in the file.
+    private(set) var ignored: [IgnoredLine] = []
+
+    /// A line of the file that has no effect.
+    struct IgnoredLine: Sendable, Hashable {
+        /// From 1.
+        var number: Int
+        var text: String
+        /// Completes a sentence about the line.
+        var reason: String
+    }
+
     /// What the name of a base's line begins with.
     static let basePrefix = "base."
 
@@ -37,11 +49,18 @@ struct Settings: Sendable, Hashable {
             } catch let error as UsageError {
                 throw arguments.error("\(Self.path(workPath: workPath)): \(error.message)")
             }
-            arguments.append(value, to: option.name)
+            arguments.fill(value, for: option.name)
         }
     }
 
-    /// Reads the file. A missing file means no settings. Lines that this version does not know are ignored.
+    /// Warns of the lines that have no effect: a mistake, or a setting of a later version. Their values may be secrets.
+    func warn(_ context: CommandContext, workPath: String) {
+        for line in ignored {
+            context.warn("\(Self.path(workPath: workPath)), line \(line.number), has no effect: \(line.reason).")
+        }
+    }
+
+    /// Reads the file. A missing file means no settings. Lines that this version does not know are ignored (`warn`).
     ///
     /// - Throws: `.workPathUnusable` if the file exists and cannot be read.
     static func read(workPath: String) throws -> Settings {
@@ -63,19 +82,40 @@ struct Settings: Sendable, Hashable {
     static func parse(_ text: String) -> Settings {
         var settings = Settings()
         // Works on bytes, because other spaces and line ends may be part of a folder's name.
-        for line in text.utf8.split(whereSeparator: { $0 == 0x0a || $0 == 0x0d }) where line.first != UInt8(ascii: "#")
-        {
-            let parts = line.split(separator: UInt8(ascii: "="), maxSplits: 1).map {
-                String(Substring($0)).trimmingBlanks
-            }
-            guard parts.count == 2, !parts[1].isEmpty else { continue }
-            if let option = SavedOption.named(parts[0]) {
-                settings[option.name] = parts[1]
-            } else if let name = baseName(parts[0]), Places.fault(name, parts[1]) == nil {
-                settings.bases[name] = parts[1]
+        let lines = text.utf8.split(separator: 0x0a, omittingEmptySubsequences: false)
+        for (index, line) in lines.enumerated() {
+            for line in line.split(separator: 0x0d) {
+                let text = String(Substring(line)).trimmingBlanks
+                guard !text.isEmpty, text.utf8.first != UInt8(ascii: "#"), let reason = settings.add(line) else {
+                    continue
+                }
+                settings.ignored.append(IgnoredLine(number: index + 1, text: text, reason: reason))
             }
         }
         return settings
+    }
+
+    /// Adds a line's setting.
+    ///
+    /// - Returns: why it has no effect; nil if it has.
+    private mutating func add(_ line: Substring.UTF8View) -> String? {
+        let parts = line.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false).map {
+            String(Substring($0)).trimmingBlanks
+        }
+        let key = parts[0]
+        guard parts.count == 2 else { return "it has no '=', as in 'limit-rate = 100K'" }
+        guard !parts[1].isEmpty else { return "it has no value" }
+        if let name = Self.baseName(key) {
+            if let fault = Places.fault(name, parts[1]) { return fault }
+            bases[name] = parts[1]
+        } else if let option = SavedOption.named(key) {
+            values[option.name] = parts[1]
+        } else {
+            let guess = Suggestion.nearest(to: key.lowercased(), among: SavedOption.all.map(\.name))
+            return "'\(Escaping.visible(key))' is no setting of this version"
+                + (guess.map { " (did you mean '\($0)'?)" } ?? "")
+        }
+        return nil
     }
 
     /// The name in the key of a base's line; nil for any other key.
@@ -86,6 +126,7 @@ struct Settings: Sendable, Hashable {
     var text: String {
         SavedOption.all.compactMap { option in self[option.name].map { "\(option.name) = \($0)\n" } }.joined()
             + bases.sorted { $0.key < $1.key }.map { "\(Self.basePrefix)\($0) = \($1)\n" }.joined()
+            + ignored.map { $0.text + "\n" }.joined()
     }
 
     /// Changes the settings of a work path. No other process changes them meanwhile, so that no setting is lost. A missing work

@@ -232,6 +232,29 @@ struct SourceImport: Sendable {
         return place
     }
 
+    /// Divides the options of a place without a server of its own, such as that of a program: plain header fields go to the servers of all
+    /// files, and secrets to none, which is said.
+    private func share(_ options: inout TaskOptions, _ context: CommandContext) {
+        let names = Set((options.headers ?? []).map { $0.name.lowercased() })
+        // Who names the servers of a record is nobody that the owner knows.
+        let plain = names.filter { isFollowed && !HeaderField.isSecret($0) }
+        options.listHeaders = plain.isEmpty ? nil : plain.sorted()
+        let marked = Set(options.secretHeaders ?? [])
+        let left: [(name: String, isGiven: Bool)] = [
+            (
+                "a login or header field (--user, -H)",
+                names.subtracting(plain).contains { marked.contains($0) || HeaderField.isSecret($0) }
+            ),
+            ("--netrc", options.netrc == true), ("--cookies", options.cookiePath != nil),
+            ("--cert", options.clientCertificate != nil), ("--aws-sigv4", options.awsSignature != nil),
+        ]
+        let kinds = left.filter(\.isGiven).map(\.name)
+        guard !kinds.isEmpty else { return }
+        context.warn(
+            "\(URLMasking.mask(source.title)) does not name the servers of its files, so this was sent to none of them: "
+                + "\(kinds.joined(separator: ", ")). A request middleware (fk middleware add) can log in at a server.")
+    }
+
     /// Asks for the files, and makes their tasks.
     ///
     /// - Parameters:
@@ -251,6 +274,7 @@ struct SourceImport: Sendable {
                 WorkPath(context.global.workPath).listingPath(barrel), scratch: try ScratchFolder.base(context))
         }
         settings.options.secretOrigin = source.secretOrigin
+        if source.secretOrigin.isEmpty { share(&settings.options, context) }
         // A login in the place's URL is for all of the place, as --user is.
         if let login = Login.header(inURL: source.secretOrigin), !settings.options.hasLogin {
             settings.options.add(login)
@@ -304,7 +328,7 @@ struct SourceImport: Sendable {
         try check(list.manifest.facts)
         if settings.writesLayout { try hub?.finish(commit: list.commit) }
         if settings.writesLayout, layout == .oci, let manifest = source.orders?.manifest {
-            try OCILayout.finish(manifest, in: settings.folder)
+            try OCILayout.check(manifest, in: settings.folder)
         }
         try listed.finish(list, mayBeEmpty: (isFolder || mayChooseNone) && isEmpty)
         return listed

@@ -1,3 +1,4 @@
+import FKCore
 import FKManifests
 import FKMiddleware
 import Foundation
@@ -26,7 +27,7 @@ enum OCILayout {
         var used: Set<ExactText> = []
         var rest = references("\(folder)/index.json")
         while let digest = rest.popLast() {
-            let name = "blobs/" + digest.replacing(":", with: "/")
+            let name = path(digest)
             // A manifest is small, and a layer is no JSON.
             if used.insert(ExactText(name)).inserted { rest += references("\(folder)/\(name)") }
         }
@@ -37,11 +38,47 @@ enum OCILayout {
         (try? SmallFile.read(path, limit: 4 << 20, named: "manifest")).map(RegistryManifestEntry.references(in:)) ?? []
     }
 
-    /// Writes `oci-layout` and `index.json`. Other manifests of the index stay, unless they have the same tag.
+    /// The path of a blob below the folder.
+    private static func path(_ digest: String) -> String { "blobs/" + digest.replacing(":", with: "/") }
+
+    /// Checks that the index of a folder can name one more manifest.
     ///
-    /// - Parameter folder: the layout, as an absolute path.
+    /// - Throws: `CommandFailure` if the folder has an index that is none.
+    static func check(_ manifest: RegistryManifestEntry, in folder: String) throws {
+        _ = try index(with: manifest, in: folder)
+    }
+
+    /// Writes `oci-layout` and `index.json`, if the barrel's image is one of a layout and all of its blobs are there. Before that the index
+    /// names what it named, so that a download that fails breaks no image. Other manifests of it stay, unless they have the same tag.
+    ///
+    /// - Parameter folder: the layout, as an absolute path; nil for the barrel's folder.
+    /// - Returns: false if a blob is missing.
     /// - Throws: `CommandFailure` if a file cannot be written, or if the folder has an index that is none.
-    static func finish(_ manifest: RegistryManifestEntry, in folder: String) throws {
+    @discardableResult
+    static func finish(_ barrel: BarrelOptions, in folder: String? = nil) throws -> Bool {
+        guard barrel.source?.layout == SourceLayout.oci.rawValue, let folder = folder ?? barrel.directory,
+            let origin = barrel.origin, let digest = barrel.commit
+        else { return true }
+        guard
+            let bytes = try? SmallFile.read("\(folder)/\(path(digest))", limit: 4 << 20, named: "manifest"),
+            let manifest = RegistryManifestEntry(bytes, digest: digest, of: origin),
+            RegistryManifestEntry.references(in: bytes).allSatisfy({ access("\(folder)/\(path($0))", F_OK) == 0 })
+        else { return false }
+        let index = try index(with: manifest, in: folder)
+        for (name, bytes) in [("oci-layout", RegistryManifestEntry.layoutFile), ("index.json", index)] {
+            let place = "\(folder)/\(name)"
+            if let found = FileManager.default.contents(atPath: place), Array(found) == bytes { continue }
+            do { try Data(bytes).write(to: URL(fileURLWithPath: place), options: .atomic) } catch {
+                throw CommandFailure(
+                    "--layout oci: \(Escaping.visible(place)) cannot be written: \(error.localizedDescription)",
+                    status: ExitStatus.taskFailed)
+            }
+        }
+        return true
+    }
+
+    /// The content of `index.json` with the manifest.
+    private static func index(with manifest: RegistryManifestEntry, in folder: String) throws -> [UInt8] {
         let path = "\(folder)/index.json"
         let old: [UInt8]?
         do {
@@ -54,17 +91,6 @@ enum OCILayout {
                 "--layout oci: \(Escaping.visible(path)) is no index of an image layout. Choose another folder with -d.",
                 status: ExitStatus.taskFailed)
         }
-        do {
-            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-            for (name, bytes) in [("oci-layout", RegistryManifestEntry.layoutFile), ("index.json", index)] {
-                let place = "\(folder)/\(name)"
-                if let found = FileManager.default.contents(atPath: place), Array(found) == bytes { continue }
-                try Data(bytes).write(to: URL(fileURLWithPath: place), options: .atomic)
-            }
-        } catch {
-            throw CommandFailure(
-                "--layout oci: \(Escaping.visible(path)) cannot be written: \(error.localizedDescription)",
-                status: ExitStatus.taskFailed)
-        }
+        return index
     }
 }

@@ -38,6 +38,36 @@ extension TaskInput {
         return (listed.spool, refused + listed.refused, listed.manifest?.facts.signedBy)
     }
 
+    /// True if servers are asked before the tasks are made.
+    var asksServers: Bool {
+        remote != nil || unproven != nil || digests != nil || signature != nil || followsMetalink
+    }
+
+    /// The settings for an object of a bucket.
+    var objectSettings: ListedTasks.Settings {
+        var settings = settings
+        settings.namesObject = true
+        settings.namesFile = object?.fileName != nil
+        return settings
+    }
+
+    /// Gives the only object what the command says of it.
+    ///
+    /// - Throws: `.invalidURL` or `.unsupportedScheme` for an invalid mirror.
+    func complete(_ task: inout TaskDescription) throws {
+        guard let object else { return }
+        task.fileName = object.fileName ?? task.fileName
+        task.directory = object.directory
+        task.mirrors += try object.mirrors.map(Self.normalize)
+        task.words.formUnion(object.words)
+        guard object.hasOptions || object.words.contains(.dropsDigests) else { return }
+        task.options.adoptPath = object.options.adoptPath ?? task.options.adoptPath
+        if object.options.checksum != nil || object.words.contains(.dropsDigests) {
+            task.options.checksum = object.options.checksum
+            (task.options.pieces, task.options.list) = (nil, nil)
+        }
+    }
+
     private func resolveOperands(
         _ context: CommandContext, over transport: any Transport
     ) async throws -> (tasks: TaskSpool, refused: Int) {
@@ -135,15 +165,16 @@ extension TaskInput {
         return task.mirrors.isEmpty ? nil : "--mirror"
     }
 
-    /// The folder for the files of a server's list: that of `-d`, else one of the barrel's or the list's name in the current folder.
+    /// The folder for the files of a server's list: that of `-d` or the barrel's, else one of the barrel's or the list's name in the saved
+    /// or current folder.
     private func folder(ofList url: String) -> String {
-        if settings.isFolderGiven { return directory }
-        if let barrel { return "\(directory)/\(barrel)" }
+        if settings.isFolderGiven || isBarrelFolder { return directory }
+        if let barrel { return "\(base)/\(barrel)" }
         let name = FileNameRules.name(url: url, head: nil)
         let suffix = [".meta4", ".metalink"].first {
             name.lowercased().hasSuffix($0) && name.utf8.count > $0.utf8.count
         }
-        return "\(directory)/\(name.dropLast(suffix?.count ?? 0))"
+        return "\(base)/\(name.dropLast(suffix?.count ?? 0))"
     }
 
     /// For several URLs, the message names the invalid one.

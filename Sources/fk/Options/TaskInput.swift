@@ -11,6 +11,10 @@ struct TaskInput: Sendable {
     var tasks: [TaskDescription] { (try? spool.all()) ?? [] }
     /// The absolute path of the folder for files without a folder of their own.
     var directory: String
+    /// The absolute path of the folder that the folders of servers' lists are in: that of `-d`, the saved one, or the current one.
+    let base: String
+    /// True if the folder is the barrel's.
+    let isBarrelFolder: Bool
     /// The options that all tasks share.
     @Boxed var shared: TaskOptions
 
@@ -34,6 +38,8 @@ struct TaskInput: Sendable {
     var barrel: String?
     /// The number of tasks whose URLs stand on the command line. They come first.
     private(set) var operands = 0
+    /// What the command says of its only file, if that is an object of a bucket; nil otherwise. It has no URL.
+    @Boxed private(set) var object: TaskDescription? = nil
 
     static let inputSpec = OptionSpec.value(
         "input", "i", "FILE|URL", hint: .file, "read a list of files from FILE or a URL; '-' is standard input")
@@ -69,7 +75,7 @@ struct TaskInput: Sendable {
             [
                 .value(
                     "directory", "d", "DIR", hint: .directory,
-                    "folder for the files; created if missing (default: the current folder, and ./NAME for a server's list)"
+                    "folder for the files; created if missing (default: the barrel's, else the current folder, and ./NAME for a server's list)"
                 ),
                 .value("output", "o", "FILE", hint: .file, "name of the file; for a single URL"),
                 inputSpec,
@@ -122,7 +128,9 @@ struct TaskInput: Sendable {
                 .repeated(
                     "resolve", nil, "HOST:PORT:ADDRESS",
                     "connect to this address for a host and port, '*' for any host; TLS still proves the host's name"),
-                .value("max-time", nil, "S", "give up S seconds after the start, with the bytes kept (1 to 31536000)"),
+                .value(
+                    "max-time", nil, "S",
+                    "give up S seconds after the start of each run, with the bytes kept (1 to 31536000)"),
                 .flag("http3", nil, "use HTTP/3 where the server has it; needs a libcurl with HTTP/3"),
             ])
         + OptionSpec.under(
@@ -166,8 +174,13 @@ struct TaskInput: Sendable {
     ///
     /// - Parameters:
     ///   - urls: the operands that are URLs.
+    ///   - objects: the number of operands that are objects of buckets. The default is 0.
+    ///   - barrelFolder: the folder of the barrel that the files join; nil, the default, without one.
     ///   - needsTask: true refuses a command line without a task.
-    init(_ arguments: ParsedArguments, urls: [String], context: CommandContext, needsTask: Bool) throws {
+    init(
+        _ arguments: ParsedArguments, urls: [String], objects: Int = 0, barrelFolder: String? = nil,
+        context: CommandContext, needsTask: Bool
+    ) throws {
         var options = try Self.options(arguments, context)
         if needsTask, urls.isEmpty, arguments["input"] == nil {
             throw arguments.error("<url> is missing: give URLs, or a list with -i FILE.")
@@ -181,10 +194,11 @@ struct TaskInput: Sendable {
             if !url.contains("://"), access(url, F_OK) == 0 {
                 let word = ShellWord.quoted(url)
                 throw arguments.error(
-                    "\(Escaping.visible(url)) is a file here and no URL: -i \(word) reads a list of URLs.")
+                    Self.isFolder(url)
+                        ? "\(Escaping.visible(url)) is a folder here and no URL: -d \(word) puts files into it."
+                        : "\(Escaping.visible(url)) is a file here and no URL: -i \(word) reads a list of URLs.")
             }
-            throw arguments.error(
-                SourceImport.unknownScheme(url, context) ?? "Not a URL to download: \(reason).")
+            throw arguments.notURL(url, reason, context)
         }
         if let given = arguments["directory"], given.isEmpty {
             throw arguments.error("-d: the folder's name is empty.")
@@ -192,7 +206,10 @@ struct TaskInput: Sendable {
         // After the other options, because it may ask the user.
         if let login = try Login.header(arguments) { options.add(login) }
         shared = options
-        directory = try Paths.absolute(arguments["directory"] ?? ".", from: context.workingDirectory)
+        base = try Paths.absolute(arguments["directory"] ?? ".", from: context.workingDirectory)
+        let isGiven = arguments.isGiven("directory")
+        isBarrelFolder = !isGiven && barrelFolder != nil
+        directory = isGiven ? base : barrelFolder ?? base
         followsMetalink = arguments.has("metalink")
         signature = try SignatureOptions(arguments, context)
         hasList = arguments.has("input")
@@ -211,7 +228,7 @@ struct TaskInput: Sendable {
         }
         var settings = ListedTasks.Settings(folder: folder)
         settings.options = options
-        settings.isFolderGiven = arguments.has("directory")
+        settings.isFolderGiven = isGiven
         settings.takesHidden = arguments.has("hidden")
         settings.attributes = attributes
         settings.partialFiles = partialFiles
@@ -238,7 +255,7 @@ struct TaskInput: Sendable {
         if isRemote, let path = arguments["input"] {
             remote = (try SourceImport(listAt: path, arguments, context), path)
         }
-        try Self.applySingleOptions(spool, folder, arguments, context)
+        object = try Self.applySingleOptions(spool, objects: objects, folder, arguments, context)
         digests = try DigestList(arguments, context, isOfSeveral: arguments["input"] != nil)
     }
 
@@ -262,22 +279,24 @@ struct TaskInput: Sendable {
     }
 
     /// `-o`, `--mirror` and `--checksum` describe one file, so they are refused for several tasks.
+    ///
+    /// - Returns: what they say of the only file, if that is an object of a bucket.
     private static func applySingleOptions(
-        _ tasks: TaskSpool, _ directory: String, _ arguments: ParsedArguments, _ context: CommandContext
-    ) throws {
+        _ tasks: TaskSpool, objects: Int, _ directory: String, _ arguments: ParsedArguments, _ context: CommandContext
+    ) throws -> TaskDescription? {
         let isList = DigestList.isOne(arguments)
         let isFolder = try adoptFolder(arguments, context) != nil
         for (option, written) in [
             ("output", "-o"), ("adopt", "--adopt"), ("mirror", "--mirror"), ("checksum", "--checksum"),
         ]
-        where arguments.has(option) && tasks.count != 1 && !(option == "checksum" && isList)
+        where arguments.has(option) && tasks.count + objects != 1 && !(option == "checksum" && isList)
             && !(option == "adopt" && isFolder)
         {
             throw arguments.error(
-                "\(written) describes a single file, but \(tasks.count) URLs were given. A list (-i) can say it for each."
+                "\(written) describes a single file, but \(tasks.count + objects) URLs were given. A list (-i) can say it for each."
             )
         }
-        try tasks.changeOnly { task in
+        func change(_ task: inout TaskDescription) throws {
             if let output = arguments["output"] {
                 let (name, folder) = try destination(output, under: task.directory ?? directory, arguments)
                 task.fileName = name
@@ -301,14 +320,21 @@ struct TaskInput: Sendable {
                 }
             }
         }
+        guard objects == 1, tasks.isEmpty else {
+            try tasks.changeOnly(change)
+            return nil
+        }
+        var object = TaskDescription(url: "")
+        object.directory = directory
+        try change(&object)
+        return object
     }
 
     /// The absolute path of the folder of `--adopt DIR`, whose partial files the tasks continue by their names; nil for a file.
     private static func adoptFolder(_ arguments: ParsedArguments, _ context: CommandContext) throws -> String? {
         guard let given = arguments["adopt"] else { return nil }
         let path = try Paths.absolute(given, from: context.workingDirectory)
-        var status = stat()
-        guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { return nil }
+        guard isFolder(path) else { return nil }
         if arguments.has("skip") { throw adoptAndSkip(arguments) }
         return path
     }
@@ -333,7 +359,7 @@ struct TaskInput: Sendable {
             throw arguments.error("--adopt: \(Escaping.visible(path)) is not a regular file.")
         }
         task.options.adoptPath = path
-        guard !arguments.has("output"), !arguments.has("directory") else { return }
+        guard !arguments.has("output"), !arguments.isGiven("directory") else { return }
         task.directory = path.folderPart
         let isTemporary = PartialFiles.endings.contains(where: path.hasSuffix)
         if !isTemporary { task.fileName = path.lastPathPart }
@@ -370,12 +396,21 @@ struct TaskInput: Sendable {
             throw arguments.error("-o: '\(Escaping.visible(text))' cannot be the file's name: \(fault).")
         }
         let place = try folder.map { try Paths.absolute($0, from: base) } ?? base
+        let shown = ShellWord.quoted(Escaping.visible(text))
+        if isFolder("\(place)/\(name)") {
+            let folder = ShellWord.quoted(Escaping.visible("\(place)/\(name)"))
+            throw arguments.error("-o: \(shown) is a folder: -d \(folder) puts the file into it.")
+        }
         if let kind = Self.kind(ofSpecial: "\(place)/\(name)") {
-            let shown = ShellWord.quoted(Escaping.visible(text))
             throw arguments.error(
                 "-o: \(shown) is \(kind), and fk writes files. The bytes go there with: fk cat URL > \(shown)")
         }
         return (name, place)
+    }
+
+    private static func isFolder(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 
     /// What is at the path, if it is neither missing nor a file or a folder. Links are followed.
@@ -488,10 +523,7 @@ struct TaskInput: Sendable {
             }
         }
         if !routes.isEmpty { options.hostAddresses = routes }
-        if let seconds = try arguments.seconds("max-time", "--max-time", in: 1...31_536_000) {
-            let start = try arguments.start() ?? Date()
-            options.deadline = start.addingTimeInterval(seconds)
-        }
+        options.runSeconds = try arguments.seconds("max-time", "--max-time", in: 1...31_536_000)
     }
 
     /// `--dns-servers`, `--doh-url` and `--http3`, which not every libcurl has.

@@ -6,6 +6,8 @@ import FKMiddleware
 enum TaskReference: Sendable, Hashable {
     /// All tasks of that URL, as typed.
     case url(String)
+    /// The tasks of an object of a bucket, as typed: s3://BUCKET/KEY.
+    case object(String)
     /// The task whose id starts with these lower-case hexadecimal digits, 6 to 64 of them; without one, the file's name.
     case idPrefix(String)
     /// The tasks whose file has this name.
@@ -18,7 +20,7 @@ enum TaskReference: Sendable, Hashable {
     init(_ text: String) {
         let digits = text.lowercased()
         if text.contains("://") {
-            self = .url(text)
+            self = SourceReference(text)?.namesObject == true ? .object(text) : .url(text)
         } else if text.contains(where: { "*?[".contains($0) }) {
             self = .glob(text)
         } else if text.utf8.contains(UInt8(ascii: "/")) {
@@ -33,7 +35,12 @@ enum TaskReference: Sendable, Hashable {
     }
 
     /// True for an operand that can be the name of several files.
-    static func isName(_ operand: String) -> Bool { if case .url = Self(operand) { false } else { true } }
+    static func isName(_ operand: String) -> Bool {
+        switch Self(operand) {
+        case .url, .object: false
+        case .idPrefix, .name, .path, .glob: true
+        }
+    }
 
     /// True for a pattern.
     var isGlob: Bool { if case .glob = self { true } else { false } }
@@ -61,6 +68,14 @@ enum TaskReference: Sendable, Hashable {
             guard records.isEmpty else { return records }
             if let unnamed { throw unnamed }
             throw DownloadError(.notFound, "There is no task of that URL.", url: URLMasking.mask(url))
+        case .object(let text):
+            let name = ListOrigin(text, signer: nil).name
+            let records = try reader.records { $0.task.optionsBox?.value.list?.name.isExactly(name) == true }
+            guard records.isEmpty else { return records }
+            throw DownloadError(
+                .notFound,
+                "There is no task of the object '\(text)'. Tasks of a whole bucket are known by the URLs of their files: 'fk list' shows "
+                    + "them.")
         case .idPrefix(let prefix):
             do {
                 return [try reader.record(idPrefix: prefix)]

@@ -5,8 +5,8 @@ extension Remedy {
     /// The end of a sentence with the options of the command line.
     var option: String {
         switch self {
-        case .chooseExisting: ": use --overwrite, --rename or --skip, or another name"
-        case .chooseName: ": use --overwrite or --rename, or another name"
+        case .chooseExisting: ": move it away, or use --overwrite, --rename or --skip"
+        case .chooseName: ": move it away, or use --overwrite or --rename"
         case .chooseFittingName: ": choose another name with -o"
         case .raiseMaxSize: ": raise --max-size to accept it"
         case .lowerMinFree: "; --min-free 0 drops the reserve"
@@ -20,7 +20,7 @@ extension Remedy {
         case .extendDeadline: ": give the command again with a longer --max-time, or without it"
         case .waitLonger: ": --timeout S waits longer"
         case .nameBase: ": run 'fk config set base.NAME FOLDER'"
-        case .readListAgain: ": read the list again (fk barrel sync)"
+        case .readListAgain: ": read the list again (fk barrel sync; for a single object the same fk get)"
         case .dropDigest: ", or take the first digest away with 'fk get --checksum none'"
         }
     }
@@ -29,6 +29,12 @@ extension Remedy {
 extension DownloadError {
     /// The problem and its reason, without the URL.
     var shortText: String { text + reasonText }
+
+    /// `shortText` for a task, with the host that failed if it is another one: the server redirects to it, or it is a mirror.
+    func shortText(of task: String) -> String {
+        guard let host = url.flatMap({ URLOrigin($0)?.host }), host != URLOrigin(task)?.host else { return shortText }
+        return "\(text) [\(host)]" + reasonText
+    }
 
     /// The reason behind the problem: the system's or the library's in parentheses, and what a server has written as a quotation.
     private var reasonText: String {

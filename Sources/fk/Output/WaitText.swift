@@ -21,7 +21,7 @@ enum WaitText {
             return waiting.limit.map { "\(host) has \($0) of \($0) connections" } ?? "\(host) has no free connection"
         case .noSpace: return "no space on the disk" + (left.map { ", next attempt in \($0)" } ?? "")
         case .engine: return "no process runs the downloads"
-        case .queue: return "not started"
+        case .queue: return "no command runs it"
         case .background: return waiting.text
         }
     }

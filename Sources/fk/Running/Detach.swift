@@ -48,6 +48,7 @@ enum Detach {
     /// - Returns: the number of tasks.
     static func startAll(_ options: RunOptions, _ context: CommandContext) throws -> Int {
         let waiting = try StoreReader(WorkPath(context.global.workPath)).records { !$0.state.isSettled }
+        EngineEnvironment(context)?.warnings(about: waiting.prefix(256).map(\.task)).forEach(context.warn)
         try start(waiting.map(\.id), options, context)
         return waiting.count
     }

@@ -56,7 +56,7 @@ struct RunBook: Sendable {
                 numbers.isEmpty
                     ? "There is no run with failed or suspended files."
                     : "There is no \(name.words). Kept are: \(kept).",
-                status: name == .last ? ExitStatus.taskFailed : ExitStatus.notFound)
+                status: ExitStatus.notFound)
         }
         let bytes = try FileIO.contents(of: "\(workPath.runsFolder)/\(number)", limit: 2 * Self.taskLimit * 65)
         return bytes.split(separator: UInt8(ascii: "\n")).compactMap {

@@ -1,4 +1,5 @@
 import FKCore
+import FKManifests
 import FKMiddleware
 
 /// The failed tasks of a run, and the command that tries them again. A value type; it holds at most `limit` failures.
@@ -37,7 +38,7 @@ struct RunFailures: Sendable {
         if info.error?.isRetryable == true { mayPass = true }
         guard entries.count < Self.limit || entries[info.id] != nil else { return }
         entries[info.id] = entry(
-            info.url, info.error?.shortText ?? "failed", isRetryable: info.error?.mayPass ?? true,
+            info.url, info.error?.shortText(of: info.url) ?? "failed", isRetryable: info.error?.mayPass ?? true,
             info.error.flatMap { Self.advice($0, of: info.url, hasBytes: info.count.received > 0) })
     }
 
@@ -128,8 +129,10 @@ struct RunFailures: Sendable {
     ///
     /// | status | advice |
     /// | --- | --- |
+    /// | 401 or 403 of a registry's blob | the saved logins, which a list does not have |
     /// | 401 of another host, behind a redirect | that host as the login host |
     /// | 403 of a signed link | a new link: they expire |
+    /// | 403 of Amazon's storage | a signature, which a list does not have |
     /// | 403 | a login, or another User-Agent |
     /// | 404 | the address, or the new one of a file that has moved |
     /// | 410 | the file is gone for good |
@@ -138,10 +141,16 @@ struct RunFailures: Sendable {
     ///
     /// - Parameter hasBytes: true if some of the file was received.
     static func advice(_ error: DownloadError, of url: String, hasBytes: Bool) -> String? {
-        switch error.status {
+        let path = URLParts(url).path
+        return switch error.status {
+        case 401 where path.hasPrefix("/v2/") && path.contains("/blobs/sha"),
+            403 where path.hasPrefix("/v2/") && path.contains("/blobs/sha"):
+            "A registry's file: fk get -r oci:REGISTRY/REPO:TAG uses the saved logins; fk barrel sync does for a barrel of it."
         case 401: loginHost(error, of: url)
         case 403 where RetryRules.looksSigned(url):
             "A signed link expires: fk relink URL NEW-URL continues with a new one."
+        case 403 where URLOrigin(url)?.isAmazon == true:
+            "403: fk get s3://BUCKET/KEY, fk barrel sync for a barrel of a bucket, or --aws-sigv4 aws:amz:REGION:s3 sign the request."
         case 403: "403: a login (--user, --netrc, --cookies) or another --user-agent may help."
         case 404:
             "404: a typo in the address? If the file has moved: fk relink URL NEW-URL."

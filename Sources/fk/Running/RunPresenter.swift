@@ -14,7 +14,7 @@ final class RunPresenter: Sendable {
         var barrelPrevious = ExactMap<Int64>()
         /// Without a tracker, a barrel has the sums of the run.
         var barrels: [(name: String, tracker: RunTracker?)] = []
-        var started: [TaskID: (time: ContinuousClock.Instant, received: Int64)] = [:]
+        var started: [TaskID: (time: ContinuousClock.Instant, received: Int64, sent: Int64)] = [:]
         var meters = RunMeters()
         /// Why a sample of the waiting tasks waits.
         var waits: [Waiting] = []
@@ -219,7 +219,7 @@ final class RunPresenter: Sendable {
             if info.state == .action {
                 if showsNames { _ = state.names.add(info) }
                 // All attempts and the time between them count together.
-                if state.started[info.id] == nil { state.started[info.id] = (.now, info.count.received) }
+                if state.started[info.id] == nil { state.started[info.id] = (.now, info.count.received, info.sent) }
                 // Bytes from before this run are not counted as received in it.
                 if json != nil, state.previous[info.id] == nil { state.previous[info.id] = info.count.received }
             }
@@ -249,7 +249,7 @@ final class RunPresenter: Sendable {
             }
             guard isListed else { return write(pathOf: info) }
             outcome = isUnchanged ? .unchanged : info.isForeign ? .kept : .complete
-        case .error: outcome = .failed(info.error?.shortText ?? "failed")
+        case .error: outcome = .failed(info.error?.shortText(of: info.url) ?? "failed")
         case .suspend: outcome = .suspended
         case .cancel: outcome = .cancelled
         case .unknown: outcome = .forgotten
@@ -262,19 +262,28 @@ final class RunPresenter: Sendable {
         let label = showsNames || info.state == .error ? state.withLock { $0.names.add(info) } : nil
         var line = FinishedLine(
             name: info.shownName, label: label, outcome: outcome, bytes: info.count.received,
-            fetched: begin.map { info.count.received - $0.received },
+            fetched: begin.map { max(0, info.sent - $0.sent) },
             seconds: begin.map { (ContinuousClock.now - $0.time) / .seconds(1) })
-        // A follower may hear of the beginning and the end of a small file at once.
-        if let seconds = line.seconds, seconds < 0.05, !state.withLock(\.isEngine) { line.seconds = nil }
-        line.note = info.takenName.map { "\(Escaping.visible($0)) exists" }
+        // A follower hears of a beginning up to a second late, so that the rate of a small file would be too high.
+        if let seconds = line.seconds, seconds < 1, !state.withLock(\.isEngine) { line.seconds = nil }
+        line.note = takenName(of: info).map { "\(Escaping.visible($0)) exists" }
         view.finished(line)
+    }
+
+    /// The name from the URL, if fk has numbered it because another file has that name.
+    private func takenName(of info: DownloadInfo) -> String? {
+        guard let name = info.numberedName, let record = try? StoreReader(global.place).record(info.id) else {
+            return nil
+        }
+        // The list or the command has chosen the name with the number.
+        return record.task.fileName?.isExactly(info.fileName ?? "") == true ? nil : name
     }
 
     /// Without a live view, writes that a task waits for its next attempt, because the wait may be long.
     private func writeWaiting(_ info: DownloadInfo) {
         guard view.mode == .lines, let until = info.waitingUntil, let error = info.error else { return }
         let seconds = Formatting.duration(max(0, until.timeIntervalSinceNow))
-        view.permanent(Escaping.visible("\(info.shownName): \(error.shortText) Next attempt in \(seconds)."))
+        view.permanent(Escaping.visible("\(info.shownName): \(error.shortText.asSentence) Next attempt in \(seconds)."))
     }
 
     private func write(pathOf info: DownloadInfo) {
@@ -355,7 +364,11 @@ final class RunPresenter: Sendable {
     // MARK: The end
 
     /// Ends the live view and writes the summary.
-    func close(_ tracker: RunTracker) {
+    ///
+    /// - Parameters:
+    ///   - refused: the entries of lists that were left out.
+    ///   - isStopped: true after a signal, whose text has the command that continues suspended tasks.
+    func close(_ tracker: RunTracker, refused: Int = 0, isStopped: Bool) {
         let seconds = (ContinuousClock.now - begun) / .seconds(1)
         let failed = state.withLock { $0.failed }
         let run = name(failed.ids, suspended: tracker.suspendedIDs)
@@ -382,6 +395,7 @@ final class RunPresenter: Sendable {
         if tracker.count(.cancel) > 0 { parts.append("\(tracker.count(.cancel)) cancelled") }
         if tracker.count(.unknown) > 0 { parts.append("\(tracker.count(.unknown)) forgotten") }
         if notAdded > 0 { parts.append("\(notAdded) not added") }
+        if refused > 0 { parts.append("\(refused) left out (named above)") }
         if tracker.fetched > 0 {
             let rate = Formatting.rate(Double(tracker.fetched) / max(seconds, 0.001))
             let time = Formatting.duration(seconds, precise: true)
@@ -396,7 +410,15 @@ final class RunPresenter: Sendable {
             // A command is copied as a whole.
             if line.hasPrefix("fk ") { context.errors.writeLine(line) } else { context.say(line) }
         }
+        guard let kept = run, !isStopped, tracker.count(.suspend) > 0 else { return }
+        context.say(tracker.count(.suspend) == 1 ? "Continue it with:" : "Continue them with:")
+        context.errors.writeLine("\(global.suggested("fk resume --run \(kept.text)")) && \(global.suggested("fk run"))")
     }
+}
+
+extension String {
+    /// The text with a full stop, unless it ends with a mark that ends a sentence.
+    fileprivate var asSentence: String { last.map { ".!?…".contains($0) } ?? true ? self : self + "." }
 }
 
 extension DownloadInfo {
@@ -406,8 +428,8 @@ extension DownloadInfo {
     /// True if forgetting the task deletes bytes. A running one may have some a moment later.
     var losesBytesWhenForgotten: Bool { state == .action || state != .complete && count.received > 0 }
 
-    /// The name from the URL, if the file has it with a number: another file has that name.
-    fileprivate var takenName: String? {
+    /// The name from the URL, if the file has it with a number.
+    fileprivate var numberedName: String? {
         guard state == .complete, let fileName else { return nil }
         let name = FileNameRules.name(url: url, head: nil)
         let parts = fileName.split(separator: ".", omittingEmptySubsequences: false)

@@ -16,6 +16,7 @@ final class StreamRun: Sendable {
         var waiter: CheckedContinuation<Result, Never>?
         var downloader: Downloader?
         var cleanUp: (@Sendable () -> Void)?
+        var work: Task<Void, Never>?
     }
 
     private let context: CommandContext
@@ -31,6 +32,7 @@ final class StreamRun: Sendable {
         let task = Task { [self] in
             do { end(.done(try await work(self))) } catch { end(.failed(error)) }
         }
+        state.withLock { $0.work = task }
         let result = await value
         task.cancel()
         let (downloader, cleanUp) = state.withLock { ($0.downloader, $0.cleanUp) }
@@ -52,6 +54,9 @@ final class StreamRun: Sendable {
         }
         state.withLock { $0.downloader = downloader }
     }
+
+    /// Cancels the work, which ends with an error of its own.
+    func cancelWork() { state.withLock(\.work)?.cancel() }
 
     /// Calls `body` at the end, also after a signal.
     func whenOver(_ body: @escaping @Sendable () -> Void) { state.withLock { $0.cleanUp = body } }

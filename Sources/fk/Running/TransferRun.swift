@@ -20,6 +20,8 @@ struct TransferRun: Sendable {
     var needsAll = true
     /// The part of a list that this run takes; nil for all of it. Only then the status says whether another run would help.
     var shard: Shard? = nil
+    /// The entries of lists that were left out, for the last line.
+    var refused = 0
 
     /// Runs the session. Call it only once, because it releases the requests after they are performed.
     mutating func run() async throws -> Int32 {
@@ -32,6 +34,7 @@ struct TransferRun: Sendable {
         let requests = requests
         let note = options.followerNote(goal)
         let isVerbose = options.isVerbose
+        let added = addition?.tasks.sample ?? []
         self.requests = []
         let chains = MiddlewareChains()
         SourceMiddlewares.register(in: chains, context.environment)
@@ -39,13 +42,18 @@ struct TransferRun: Sendable {
         let session = RunSession(
             configure: options.configure(global), goal: goal, requests: requests, addition: addition, own: options.own,
             interval: presenter.interval, waitsForSuspended: options.waitsForSuspended(context), chains: chains
-        ) { event in
+        ) { [context, goal] event in
             // Earlier than the text that names the key.
             keys.record(event)
             presenter.show(event)
             log?.record(event)
             guard case .following(let pid) = event else { return }
             if let note { presenter.showNote(note) }
+            let tasks = added.isEmpty ? Self.sample(goal, context) : added
+            for text in EngineEnvironment(of: pid, own: context.environment).warnings(about: tasks) {
+                presenter.show(.problem(text))
+                log?.record(.problem(text))
+            }
             if isVerbose {
                 presenter.showNote(
                     "-v shows what this process sends, and process \(pid) sends the requests: start that one with -v.")
@@ -64,7 +72,7 @@ struct TransferRun: Sendable {
         let tracker = try await run(session, log)
         withExtendedLifetime(trap) {}
         keys.close()
-        presenter.close(tracker)
+        presenter.close(tracker, refused: refused, isStopped: signal.withLock(\.self) != nil)
         log?.write(LogLine(ending: tracker, signal: signal.withLock(\.self)))
         warnOfOutdated(presenter.outdated)
         warnOfEdited(presenter.edited)
@@ -86,6 +94,19 @@ struct TransferRun: Sendable {
         return isComplete || !needsAll ? ExitStatus.done : ExitStatus.taskFailed
     }
 
+    /// Some of the tasks that a run without new ones is about.
+    private static func sample(_ goal: RunSession.Goal, _ context: CommandContext) -> [TaskDescription] {
+        guard let reader = try? context.global.openReader() else { return [] }
+        let ids: [TaskID] =
+            switch goal {
+            case .tasks(let ids): ids
+            case .barrels(let names): names.flatMap { (try? reader.barrelIDs($0).ids) ?? [] }
+            case .added: []
+            case .everything: (try? reader.allTaskIDs()) ?? []
+            }
+        return reader.records(ids.prefix(256)).filter { !$0.state.isSettled }.map(\.task)
+    }
+
     private func warnOfEdited(_ ids: [TaskID]) {
         guard let first = ids.first else { return }
         let which = ids.count == 1 ? first.short : addition?.barrel.map { "-b \(ShellWord.quoted($0))" } ?? "--all"
@@ -100,7 +121,7 @@ struct TransferRun: Sendable {
         let is1 = count == 1
         context.warn(
             "\(Formatting.count(count, "finished file")) \(is1 ? "has" : "have") another version at the source now, and "
-                + "\(is1 ? "stays" : "stay"): \(global.suggested("fk barrel sync \(ShellWord.quoted(barrel))")) fetches what has changed."
+                + "\(is1 ? "stays" : "stay"): \(global.suggested("fk barrel sync", [barrel])) fetches what has changed."
         )
     }
 
@@ -125,7 +146,7 @@ struct TransferRun: Sendable {
 
     /// The command that continues. `fk run` leaves suspended tasks alone.
     private func resumeCommand(_ tracker: RunTracker, _ run: RunName?) -> String {
-        guard tracker.isSettled, tracker.count(.suspend) > 0 else { return continueCommand }
+        guard tracker.count(.suspend) > 0 else { return continueCommand }
         let which = run.map { "--run \($0.text)" } ?? "--all"
         return "\(global.suggested("fk resume \(which)")), then \(global.suggested("fk run"))"
     }

@@ -53,7 +53,7 @@ struct ShardOptions: Sendable {
     /// - Throws: `UsageError` for an impossible shard; `.workPathUnusable` and similar codes.
     func enter(_ barrel: String?, _ context: CommandContext) throws -> ShardPlace {
         let root = WorkPath(context.global.workPath)
-        let list = barrel.map { "the barrel \(Escaping.visible($0))" } ?? "the list in \(Escaping.visible(root.root))"
+        let list = barrel.map { DividedList.barrel($0) } ?? .lists(in: root.root)
         do {
             // What cannot be right is refused before anything is written.
             var (shard, plan) = try request.resolve(

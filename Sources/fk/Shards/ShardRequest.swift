@@ -7,6 +7,23 @@ struct ShardError: Error, Hashable {
     init(_ message: String) { self.message = message }
 }
 
+/// A list that is divided into shards, as messages name it.
+enum DividedList: CustomStringConvertible, Sendable, Hashable {
+    case barrel(String)
+    /// Lists without a barrel, by the folder of their work path.
+    case lists(in: String)
+
+    var isBarrel: Bool { if case .barrel = self { true } else { false } }
+    var description: String {
+        switch self {
+        case .barrel(let name): "the barrel \(Escaping.visible(name))"
+        case .lists(let folder): "the list in \(Escaping.visible(folder))"
+        }
+    }
+    /// For the beginning of a sentence.
+    var capitalized: String { "T\(description.dropFirst())" }
+}
+
 /// What the user says about the shard of this process. A value; it decides with the recorded plan and the environment.
 struct ShardRequest: Sendable, Hashable {
     /// Where the number of the shard comes from.
@@ -33,11 +50,11 @@ struct ShardRequest: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - plan: the plan that an earlier run recorded; nil for the first run.
-    ///   - list: names the list in messages: `the barrel books`.
+    ///   - list: the list that is divided, for messages.
     ///   - environment: the variables of the process.
     /// - Throws: `ShardError`.
     func resolve(
-        _ plan: ShardPlan?, of list: String, in environment: [String: String]
+        _ plan: ShardPlan?, of list: DividedList, in environment: [String: String]
     ) throws(ShardError) -> (shard: Shard, plan: ShardPlan) {
         switch source {
         case .given(let shard):
@@ -79,7 +96,7 @@ struct ShardRequest: Sendable, Hashable {
     }
 
     /// The recorded plan, or the one of a first run.
-    private func plan(_ known: ShardPlan?, of list: String, _ array: ShardArray) throws(ShardError) -> ShardPlan {
+    private func plan(_ known: ShardPlan?, of list: DividedList, _ array: ShardArray) throws(ShardError) -> ShardPlan {
         if var known {
             if let count { known = try known.checked(count, list) }
             // The numbers of `--shard i/n` are replaced by those of the first scheduler.
@@ -121,11 +138,11 @@ extension ShardNumbering {
 
 extension ShardPlan {
     /// - Throws: `ShardError` if the list was divided into another number of shards.
-    fileprivate func checked(_ count: Int, _ list: String) throws(ShardError) -> Self {
+    fileprivate func checked(_ count: Int, _ list: DividedList) throws(ShardError) -> Self {
         guard count == self.count else {
             throw ShardError(
-                "\(list.prefix(1).uppercased())\(list.dropFirst()) is divided into \(Formatting.count(self.count, "shard")), not \(count). "
-                    + (list.hasPrefix("the barrel")
+                "\(list.capitalized) is divided into \(Formatting.count(self.count, "shard")), not \(count). "
+                    + (list.isBarrel
                         ? "To divide it anew, finish or stop its shards, and make another barrel of what is missing: "
                             + "'fk barrel export --missing'."
                         : "All lists without a barrel share one division: name a barrel for another list with -b NAME.")

@@ -20,8 +20,10 @@ enum ExitStatus {
     static let meanings = [
         ("0", "success"),
         ("1", "at least one file failed, the output could not be written, or too few files may be open"),
-        ("2", "invalid command line"), ("3", "the work path cannot be used"), ("4", "a name or id matches nothing"),
+        ("2", "invalid command line"), ("3", "the work path cannot be used"),
+        ("4", "a name or id matches nothing, here or at a source"),
         ("75", "with --shard: at least one file failed for a reason that may pass; run the shard again"),
+        ("141", "the reader of standard output has gone (SIGPIPE)"),
         ("130, 143, 129", "stopped by SIGINT (Ctrl-C), SIGTERM or SIGHUP; the downloads can be resumed"),
     ]
 

@@ -5,13 +5,32 @@ import Foundation
 enum ProcessWords {
     /// The words after the program's name.
     ///
+    /// - Throws: same as `words`.
+    static func read() throws -> [String] {
+        #if os(Linux)
+            // Swift finds no arguments if a preloaded library has changed the environment before.
+            if CommandLine.argc == 0, let file = FileHandle(forReadingAtPath: "/proc/self/cmdline"),
+                let bytes = try? file.readToEnd()
+            {
+                // Each ends with a zero byte.
+                let parts = bytes.split(separator: 0, omittingEmptySubsequences: false).dropLast()
+                return try words(parts.map { Array($0) })
+            }
+        #endif
+        return try words(
+            (0..<Int(CommandLine.argc)).compactMap { index in
+                CommandLine.unsafeArgv[index].map { Array(UnsafeRawBufferPointer(start: $0, count: strlen($0))) }
+            })
+    }
+
+    /// The words after the first argument, which is the program's name.
+    ///
     /// - Throws: `UsageError` for a word that is not UTF-8: Swift would replace its bytes, which makes it another
     ///   folder or file. The message does not contain the word, which may be a secret.
-    static func read() throws -> [String] {
+    static func words(_ arguments: [[UInt8]]) throws -> [String] {
         var words: [String] = []
-        for index in 1..<max(1, Int(CommandLine.argc)) {
-            guard let word = CommandLine.unsafeArgv[index] else { break }
-            guard let text = String(validatingCString: word) else {
+        for (index, word) in arguments.enumerated().dropFirst() {
+            guard let text = String(validating: word, as: UTF8.self) else {
                 let option = words.last.flatMap { $0.utf8.first == UInt8(ascii: "-") ? $0.prefix { $0 != "=" } : nil }
                 let place = option.map { ", after \(Escaping.visible($0.prefix(20)))," } ?? ""
                 throw UsageError(

@@ -29,6 +29,7 @@ struct WatchFrame {
     /// Exactly as many lines as the terminal has rows.
     func lines(_ model: inout WatchModel) -> [String] {
         guard size.rows > 0 else { return [] }
+        model.endWaits(at: now)
         var head = [title(model)]
         if size.rows >= 8 || isWarning(model) { head.append(status(model)) }
         if size.rows >= 14 { head.append(graph(model)) }

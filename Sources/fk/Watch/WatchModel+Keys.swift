@@ -170,14 +170,10 @@ extension WatchModel {
         }
     }
 
-    private mutating func limit(isRaised: Bool) -> [Effect] {
-        if let name = chosenBarrel { return [.limitBarrel(name, isRaised: isRaised, rate: rate(ofBarrel: name))] }
-        let rate =
-            isRaised
-            ? RateSteps.higher(than: watched.limit)
-            : RateSteps.lower(than: watched.limit, rate: watched.meters.rate ?? 0)
-        say("rate limit: \(rate.map { Formatting.rate(Double($0)) } ?? "none")")
-        return [.request(EngineMessage(.limit(rate: rate, barrel: nil)))]
+    private func limit(isRaised: Bool) -> [Effect] {
+        let name = chosenBarrel
+        let present = name.map { rate(ofBarrel: $0) } ?? watched.meters.rate ?? 0
+        return [.limit(barrel: name, isRaised: isRaised, rate: present)]
     }
 
     private mutating func answer(_ prompt: Prompt, _ key: WatchKey) -> [Effect] {

@@ -26,10 +26,10 @@ struct WatchModel: Sendable {
         case quit
         case request(EngineMessage)
         case load(TaskID)
-        /// Changes a barrel's rate limit by one step from its present value.
+        /// Changes the rate limit of all tasks or of a barrel by one step from the one in force.
         ///
-        /// - Parameter rate: of the barrel's tasks now, in bytes a second.
-        case limitBarrel(String, isRaised: Bool, rate: Double)
+        /// - Parameter rate: of these tasks now, in bytes a second.
+        case limit(barrel: String?, isRaised: Bool, rate: Double)
         case redraw
         /// Runs what waits in a process of its own.
         case start
@@ -86,6 +86,9 @@ struct WatchModel: Sendable {
         if case .all = event { marked.formIntersection(watched.tasks.keys) }
     }
 
+    /// Waits that are over are no reasons any more.
+    mutating func endWaits(at now: Date) { if watched.endWaits(at: now) { order = nil } }
+
     /// These tasks are gone.
     private mutating func leave(_ ids: [TaskID]) {
         let gone = Set(ids)
@@ -107,9 +110,9 @@ struct WatchModel: Sendable {
         case .verbs(let results):
             guard let result = results.first else { return message = "The task is gone." }
             if results.count > 1 {
-                let changed = results.count(where: \.applied)
-                return message =
-                    "\(changed) of \(results.count) tasks: \(results.first(where: \.applied)?.note ?? result.note)"
+                let changed = results.filter(\.applied)
+                let notes = (changed.isEmpty ? results : changed).map(\.note)
+                return message = "\(changed.count) of \(results.count) tasks: \(Self.sum(of: notes))"
             }
             let name = watched.tasks[result.id]?.info.shownName ?? URLMasking.mask(result.url)
             message = "\(name): \(result.note)"
@@ -117,6 +120,20 @@ struct WatchModel: Sendable {
         case .failed(let error): message = error.shortText
         case .added, .limits, .count: break
         }
+    }
+
+    /// The notes about several tasks in one line. Each begins with what became of a task; its bytes follow a comma.
+    private static func sum(of notes: [String]) -> String {
+        guard Set(notes).count > 1 else { return notes.first ?? "" }
+        var counts: [(text: String, count: Int)] = []
+        for text in notes.map({ String($0.prefix { $0 != "," }) }) {
+            if let index = counts.firstIndex(where: { $0.text == text }) {
+                counts[index].count += 1
+            } else {
+                counts.append((text, 1))
+            }
+        }
+        return counts.count == 1 ? counts[0].text : counts.map { "\($0.count) \($0.text)" }.joined(separator: ", ")
     }
 
     /// Takes the lines about a task.

@@ -92,7 +92,7 @@ final class WatchScreen: Sendable {
                     switch effect {
                     case .quit: return .success(ExitStatus.done)
                     case .redraw: drawn = []
-                    case .request, .load, .limitBarrel, .start: perform(effect)
+                    case .request, .load, .limit, .start: perform(effect)
                     }
                 }
             }

@@ -1,5 +1,6 @@
 import FKCore
 import FKMiddleware
+import Foundation
 
 /// What `fk watch` knows of tasks and of the process that runs them. Events change it. A value without clock and engine.
 struct WatchedTasks: Sendable {
@@ -29,6 +30,8 @@ struct WatchedTasks: Sendable {
     private(set) var isLoaded = false
 
     private var nextNumber = 0
+    /// When the first of the waits with a time ends.
+    private var nextEnd = Date.distantFuture
     /// The bytes of each running task when they were last counted.
     private var counted: [TaskID: Int64] = [:]
     private var fetched: Int64 = 0
@@ -123,6 +126,7 @@ struct WatchedTasks: Sendable {
         } else {
             change.isOfOrder = true
         }
+        if info.state == .idle, let until = info.waitingUntil { nextEnd = min(nextEnd, until) }
         counts[info.state, default: 0] += 1
         tasks[info.id] = Task(info: info, number: number ?? nextNumber)
         if number == nil { nextNumber += 1 }
@@ -133,6 +137,25 @@ struct WatchedTasks: Sendable {
         counts[old.info.state, default: 1] -= 1
         counted[id] = nil
         change = Change(isAny: true, isOfOrder: true)
+    }
+
+    /// Removes the waits that ended before `now`: no event reports the end, and the task may then wait for a slot.
+    ///
+    /// - Returns: true if a task has another place in the order by state.
+    mutating func endWaits(at now: Date) -> Bool {
+        guard nextEnd <= now else { return false }
+        nextEnd = .distantFuture
+        var isAny = false
+        for (id, task) in tasks where task.info.state == .idle {
+            guard let until = task.info.waitingUntil else { continue }
+            if until > now {
+                nextEnd = min(nextEnd, until)
+            } else {
+                tasks[id]?.info.wait = nil
+                isAny = true
+            }
+        }
+        return isAny
     }
 
     // MARK: The order by state

@@ -271,7 +271,7 @@ struct BackgroundTests {
         #expect(!EngineLock.isHeld(bench.workPath))
         let received = try bench.stored(id).received
         #expect(received == 231_072)
-        await bench.downloader.leaveBackground()
+        try await bench.downloader.leaveBackground()
         #expect(EngineLock.isHeld(bench.workPath))
         try files.deliver(await files.request("bytes=231072-296607"), of: Self.content)
         try files.deliver(await files.request("bytes=296608-299999"), of: Self.content)
@@ -279,7 +279,7 @@ struct BackgroundTests {
         #expect(Set(files.ranges).count == files.ranges.count && called.value == 1)
     }
 
-    @Test("a downloader whose work path another process used meanwhile closes")
+    @Test("a downloader whose work path another process used meanwhile closes, and no error is a cancellation")
     func usedMeanwhile() async throws {
         let folder = try TemporaryFolder()
         let files = ScriptedFiles(in: folder)
@@ -289,8 +289,11 @@ struct BackgroundTests {
             configure: Configure(workPath: folder.file("work")), scope: .all,
             transport: ScriptedTransport { request, _ in .status(404) })
         await other.close()
-        await bench.downloader.leaveBackground()
+        let isBusy = { @Sendable (error: any Error) in (error as? DownloadError)?.code == .workPathBusy }
+        await #expect { try await bench.downloader.leaveBackground() } throws: { isBusy($0) }
         #expect(await bench.downloader.takeProblems().map(\.code) == [.workPathBusy])
+        await #expect { try await bench.downloader.add("http://h.example/a") } throws: { isBusy($0) }
+        await #expect { try await bench.downloader.leaveBackground() } throws: { isBusy($0) }
         await bench.downloader.close()
     }
 

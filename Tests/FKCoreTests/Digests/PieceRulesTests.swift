@@ -112,6 +112,10 @@ struct PieceRulesTests {
         #expect(decide(head(200, [("Last-Modified", "A"), ("Content-Length", "6")]), dated) == .changed)
         #expect(decide(head(200, [("Last-Modified", "B")]), dated) == .changed)
         #expect(decide(head(200), nil) == .changed)
+        guard case .failed = decide(head(200, [("Content-Length", "0")]), tagged) else {
+            Issue.record("an empty answer without validators replaces a file that had both")
+            return
+        }
         for status in [301, 401, 403, 500, 503] {
             guard case .failed(let error) = decide(head(status), tagged) else {
                 Issue.record("\(status)")

@@ -60,12 +60,46 @@ struct RenewalTests {
         #expect([.none, .unknown].contains(FileOwner.mark(of: "\(bench.out)/a")))
     }
 
-    @Test("a suspended refresh that is asked for again continues, and replaces the file")
-    func askedForAgain() async throws {
-        let (bench, id, gate) = try await interrupted(.suspended)
+    @Test(
+        "a failed or suspended refresh whose file is right after all is complete again",
+        arguments: [Moment.failed, .suspended])
+    func restored(_ moment: Moment) async throws {
+        let (bench, id, gate) = try await interrupted(moment)
+        gate.open()
+        _ = await bench.engine.answer(.renew([.restoring(id)]))
+        let record = try #require(StoreReader(bench.workPath).records([id]).first)
+        #expect(record.state == .complete && record.error == nil && record.former == nil)
+        #expect(record.received == Int64(Self.old.count) && record.path == "\(bench.out)/a")
+        #expect(try bench.out("a") == Self.old && bench.names == ["a"])
+    }
+
+    @Test("a repair that was decided before another command's repair ended fetches nothing")
+    func decidedBefore() async throws {
+        let (bench, id) = try await bench()
+        var late = Renewal(id)
+        late.seen = StoreReader(bench.workPath).records([id]).first?.written
+        #expect(late.seen != nil)
+        _ = await bench.engine.answer(.renew([Renewal(id)]))
+        #expect(await bench.finished(id)?.state == .complete)
+        let count = bench.sent("Range").count
+        #expect(await bench.engine.answer(.renew([late])) == .count(0))
+        #expect(await bench.finished(id)?.state == .complete)
+        #expect(bench.sent("Range").count == count)
+    }
+
+    @Test(
+        "a suspended or waiting refresh that is asked for again continues, and replaces the file",
+        arguments: [Moment.suspended, .running])
+    func askedForAgain(_ moment: Moment) async throws {
+        let (bench, id, gate) = try await interrupted(moment)
+        if moment == .running {
+            try await bench.downloader.pause()
+            _ = try await eventually { StoreReader(bench.workPath).records([id]).first?.state == .idle ? true : nil }
+        }
         gate.open()
         #expect(StoreReader(bench.workPath).records([id]).filter(\.mayRenew).map(\.id) == [id])
         _ = await bench.engine.answer(.renew([Renewal(id)]))
+        if moment == .running { try await bench.downloader.resume() }
         #expect(await bench.finished(id)?.state == .complete)
         #expect(try bench.out("a") == Self.new && bench.names == ["a"])
         #expect(bench.sent("Range").last == "bytes=100000-")

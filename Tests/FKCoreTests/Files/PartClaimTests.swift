@@ -202,6 +202,20 @@ struct PartClaimTests {
         #expect(out.names == ["a", "a.1"])
     }
 
+    @Test("a folder in the place of the part stays and is named, and the file is fetched")
+    func folderInPlace() async throws {
+        let bench = try await Bench(content: Self.content)
+        let part = FileNameRules.partName(for: "a.bin", id: bench.task("a.bin").id)
+        try FileManager.default.createDirectory(atPath: "\(bench.out)/\(part)", withIntermediateDirectories: true)
+        try await bench.completed("a.bin")
+        #expect(bench.names.sorted() == [part, "a.bin"])
+        let problems = await bench.downloader.takeProblems()
+        #expect(
+            problems.map(\.message) == [
+                "\(bench.out)/\(part) is not a regular file: it stays, and the unfinished file has another name."
+            ])
+    }
+
     @Test("a folder whose files cannot have marks: the names of parts say whose they are")
     func withoutMarks() async throws {
         let folder = try TemporaryFolder()

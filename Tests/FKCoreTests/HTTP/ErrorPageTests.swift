@@ -18,6 +18,15 @@ struct ErrorPageTests {
         #expect(ErrorPage.text(page) == expected)
     }
 
+    @Test("Bytes that are no text are not quoted")
+    func binary() {
+        let png: [UInt8] = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0x0d] + Array("IHDR".utf8)
+        #expect(ErrorPage.text(png) == nil)
+        #expect(ErrorPage.text((0x80...0xff) + Array("some text".utf8)) == nil)
+        let latin1 = Array("Die Datei geh".utf8) + [0xf6] + Array("rt nicht dazu".utf8)
+        #expect(ErrorPage.text(latin1) == "Die Datei geh\u{fffd}rt nicht dazu")
+    }
+
     @Test("An error of the library holds a page's text and no markup")
     func error() async throws {
         let server = try FaultServer()

@@ -66,11 +66,35 @@ struct ProxyTests {
     }
 
     #if canImport(CLibcurl)
-        private func error(_ code: CURLcode, _ text: String, proxy: String?) -> DownloadError {
+        private func error(
+            _ code: CURLcode, _ text: String, proxy: String?, connectStatus: Int = 0
+        ) -> DownloadError {
             CurlFailure(
-                code: code, text: text, url: "http://a.example/", isConnected: false, hasHead: false, connectStatus: 0,
-                proxy: proxy
+                code: code, text: text, url: "http://a.example/", isConnected: false, hasHead: false,
+                connectStatus: connectStatus, proxy: proxy
             ).error
+        }
+
+        @Test(
+            "A proxy that wants a login says whether it had one", arguments: [("", "wants a"), ("u:p@", "refuses the")])
+        func login(user: String, what: String) {
+            let error = error(CURLE_RECV_ERROR, "CONNECT tunnel failed", proxy: "http://\(user)p:9", connectStatus: 407)
+            #expect(error.message == "The proxy p:9 answered 407: it \(what) login." && error.remedy == .giveProxyLogin)
+        }
+
+        @Test(
+            "A refused certificate says what is wrong with it",
+            arguments: [
+                ("SSL certificate problem: certificate has expired", "has expired, or the clock"),
+                ("SSL certificate problem: certificate is not yet valid", "is not valid yet, or the clock"),
+                ("SSL: no alternative certificate subject name matches target host name 'a'", "is for another host."),
+                ("SSL: certificate subject name 'b' does not match target hostname 'a'", "is for another host."),
+                ("SSL certificate problem: self-signed certificate", "name that authority's file."),
+            ])
+        func certificates(text: String, message: String) {
+            let error = error(CURLE_PEER_FAILED_VERIFICATION, text, proxy: nil)
+            #expect(error.code == .tls && error.message.contains(message) && error.underlying == text)
+            #expect((error.remedy == .nameAuthority) == message.contains("authority"))
         }
 
         @Test("A failure of the proxy names it, without its password")

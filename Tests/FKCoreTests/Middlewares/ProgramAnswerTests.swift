@@ -68,6 +68,12 @@ struct ProgramAnswerTests {
         #expect(fault("{\"url\": \"\(url)\"}")?.hasSuffix(".") == false)
     }
 
+    @Test("another address for the next attempt is for the stage failure alone") func from() throws {
+        let text = #"{"retry": {"from": "http://h/a"}}"#
+        #expect(try answer(text, .failure).retry?.from == "http://h/a")
+        #expect(fault(text, .head) == #"wrote a retry with "from", which only the stage failure has"#)
+    }
+
     @Test("the path of a moved file is absolute; more headers than 100 are refused; garbage that is not UTF-8")
     func path() throws {
         #expect(try answer(#"{"path": "/a/b"}"#, .response).path == "/a/b")

@@ -38,7 +38,7 @@ struct ResponseChainTests {
             response.fileURL = place
         }
         let error = try #require(await bench.finished(try await bench.add("a.bin"))?.error)
-        #expect(error.code == .middleware && error.message.contains("is in a work path"), "\(error)")
+        #expect(error.code == .middleware && error.message.contains("is in the work path \(bench.workPath.root),"), "\(error)")
         #expect(!FileManager.default.fileExists(atPath: target) && bench.names.isEmpty)
     }
 
@@ -64,6 +64,25 @@ struct ResponseChainTests {
         _ = await bench.finished(id)
         #expect(try await bench.control.trash(.id(id))[0].applied)
         #expect(bench.names == [])
+    }
+
+    @Test(
+        "a middleware that sets an error, or removes the file, fails the task; the next one hears of no file",
+        arguments: [true, false])
+    func sets(_ setsError: Bool) async throws {
+        let heard = Observed<[String]>([])
+        let bench = try await Bench(content: Self.content)
+        bench.chains.onResponse("picky", priority: 1) { response in
+            guard response.error == nil else { return }
+            if setsError { response.error = DownloadError(.rejected, "bad") } else { response.fileURL = nil }
+        }
+        bench.chains.onResponse("after", priority: 2) { response in
+            heard.update { $0.append(response.error?.code.rawValue ?? "complete") }
+        }
+        let info = try #require(await bench.finished(try await bench.add("a.bin")))
+        let code: DownloadError.Code = setsError ? .rejected : .middleware
+        #expect(info.state == .error && info.error?.code == code)
+        #expect(await heard.wait { !$0.isEmpty } == [code.rawValue])
     }
 
     struct Rejection: Error, CustomStringConvertible { var description: String { "not a picture" } }

@@ -50,4 +50,22 @@ struct ClientOpenTasksTests {
         }
         #expect(try follower.openIDs().isEmpty)
     }
+
+    @Test("the info file of a trashed task that still runs says nothing; that of the task that was added again does")
+    func trashed() {
+        func info(_ state: DownloadState, number: UInt64, isInMemory: Bool) -> DownloadInfo {
+            var info = DownloadInfo(id: Self.id, url: "http://h.example/a", state: state)
+            info.order = ChangeOrder(number: number, generation: 4, isInMemory: isInMemory)
+            return info
+        }
+        var active = ActiveTasks()
+        let file = info(.action, number: 7, isInMemory: false)
+        _ = active.absorb(info(.action, number: 7, isInMemory: true))
+        #expect(!active.isTrashed(file))
+        _ = active.absorb(info(.unknown, number: 7, isInMemory: true))
+        #expect(active.isTrashed(file))
+        #expect(!active.isTrashed(info(.idle, number: 8, isInMemory: false)))
+        active.forgetRunning()
+        #expect(!active.isTrashed(file))
+    }
 }

@@ -145,4 +145,17 @@ import Testing
         _ = tracker.update(info("a", .complete, 100, of: 100))
         #expect(tracker.fetched == 120 && tracker.received == 100)
     }
+
+    @Test("Bytes that were dropped or copied between two reports are known") func besides() {
+        let id = info("a", .idle, 0, of: nil).id
+        // 30 bytes were dropped, and the whole file came; 80 bytes of a damaged file were copied, and the others came.
+        for (before, besides, fetched) in [(30, 30, 100), (0, -80, 20)] as [(Int64, Int64, Int64)] {
+            var tracker = RunTracker(targets: [id])
+            _ = tracker.update(info("a", .action, before, of: 100))
+            var last = info("a", .complete, 100, of: 100)
+            last.besides = besides
+            _ = tracker.update(last)
+            #expect(tracker.fetched == fetched && tracker.received == 100)
+        }
+    }
 }

@@ -28,7 +28,7 @@ struct CallbackQueueTests {
         #expect(try await first.file.lastPathComponent == "first")
         #expect(try await downloader.download("http://h.example/second", to: folder).lastPathComponent == "second")
         let barrel = try await downloader.barrel("all")
-        try await barrel.add(["http://h.example/third"], to: folder)
+        _ = try await barrel.add(["http://h.example/third"], to: folder)
         var ended: [DownloadState?] = []
         for await member in barrel.ended { ended.append(await member.info?.state) }
         #expect(ended == [.complete])

@@ -159,6 +159,28 @@ struct DeadlineTests {
         gate.open()
     }
 
+    @Test("the time for a run counts over its attempts, and begins anew with a retry and in a new engine")
+    func runTime() async throws {
+        let clock = ManualClock()
+        let bench = try await Bench(clock: clock) { _, _ in .status(503, [.init("Retry-After", "6")]) }
+        let id = try await bench.add("a") { $0.options.runSeconds = 10 }
+        await bench.reached("a", .idle, times: 2)
+        await bench.advance(6)
+        await bench.reached("a", .idle, times: 3)
+        await bench.advance(4)
+        #expect(isMissed(await bench.finished(id)))
+        #expect(bench.transport.requests.count == 2)
+        try await bench.control.retry(.id(id))
+        // The server's pause ends.
+        await bench.advance(2)
+        await bench.reached("a", .idle, times: 5)
+        #expect(bench.transport.requests.count == 3)
+        await bench.downloader.close()
+        clock.advance(seconds: 60)
+        let next = try await Bench(in: bench.folder, clock: clock, content: Self.content)
+        #expect(await next.finished(id)?.state == .complete)
+    }
+
     @Test("a task's own stall time-out goes to the transport, over its time-out and the downloader's")
     func stall() async throws {
         let bench = try await Bench(settings: { $0.transport.stallTimeout = .seconds(90) }) { request, _ in

@@ -184,6 +184,20 @@ struct HostPauseTests {
         #expect(await bench.engine.hosts.connections.isEmpty)
     }
 
+    @Test("a task that is not in the queue of an engine of chosen tasks waits for a command, and for no slot")
+    func unasked() throws {
+        let date = Date(timeIntervalSince1970: 1_800_000_000)
+        let records = ["http://h.example/a", "http://h.example/b"].map {
+            TaskRecord(task: TaskDescription(url: $0), id: TaskID(url: $0), number: 1, created: date)
+        }
+        var notice = WaitNotice()
+        notice.slots = 3
+        notice.queued = [records[0].id.hex]
+        #expect(notice.waiting(of: records[0], now: date + 10)?.reason == .slot)
+        #expect(notice.waiting(of: records[1], now: date + 10)?.reason == .queue)
+        #expect(notice.waiting(of: records[1], now: date + 1)?.reason == .slot, "a new task may be queued by now")
+    }
+
     @Test("an engine with nothing to say leaves no file; what it says comes back as it was")
     func notice() throws {
         let folder = try TemporaryFolder()

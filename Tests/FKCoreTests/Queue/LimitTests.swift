@@ -97,6 +97,22 @@ struct LimitTests {
         #expect(await bench.engine.currentConfigure.rateLimit == nil)
     }
 
+    @Test("the limit in force of all tasks, and of the barrel of its running tasks, may be a command's")
+    func inForce() async throws {
+        let gate = TestGate()
+        let bench = try await Bench { request, _ in .file(Self.content, to: request, gate: gate) }
+        _ = await bench.engine.answer(
+            Self.add([bench.task("a")], barrel: "b"), own: OwnLimits(name: "1", rateLimit: 1 << 20))
+        await gate.reached()
+        let report = try #require(await bench.engine.answer(.limits).limitsReport)
+        #expect(report.inForce(ofBarrel: nil) == 1 << 20 && report.inForce(ofBarrel: "b") == 1 << 20)
+        #expect(report.inForce(ofBarrel: "other") == nil)
+        _ = await bench.engine.answer(.limit(rate: 4 << 20, barrel: "b"))
+        let after = try #require(await bench.engine.answer(.limits).limitsReport)
+        #expect(after.inForce(ofBarrel: "b") == 4 << 20)
+        gate.open()
+    }
+
     @Test("a command's tasks at once are its own, and bring slots of their own")
     func jobs() async throws {
         let gate = TestGate()

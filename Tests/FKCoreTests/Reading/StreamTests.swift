@@ -103,6 +103,7 @@ struct StreamTests {
         let task = try await downloader.add(builder)
         #expect(try await task.read(at: .max, count: 10).isEmpty)
         #expect(await ReadBytes(task.bytes(from: .max)).error?.code == .badRange)
+        #expect(await ReadBytes(task.bytes(from: -1)).error?.code == .invalidArgument)
     }
 
     @Test("lost connections are resumed, and no byte comes twice")

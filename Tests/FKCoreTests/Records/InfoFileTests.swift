@@ -74,6 +74,19 @@ struct InfoFileTests {
         #expect(try scratch.path.allTaskIDs().isEmpty)
     }
 
+    @Test("an empty file is not written yet; an older one has lost its record")
+    func empty() throws {
+        let scratch = try ScratchWorkPath()
+        let record = TaskRecord.sample()
+        let path = scratch.path.infoPath(record.id)
+        _ = try InfoFile.create(at: path, record: record)
+        #expect(truncate(path, 0) == 0)
+        #expect { try InfoFile.read(path) } throws: { ($0 as? DownloadError)?.code == .notFound }
+        let old = Date(timeIntervalSinceNow: -60)
+        try FileManager.default.setAttributes([.modificationDate: old], ofItemAtPath: path)
+        #expect { try InfoFile.read(path) } throws: { ($0 as? DownloadError)?.code == .corruptInfo }
+    }
+
     @Test("a record that outgrows its slot moves; the counters come along", arguments: [2_000, 5_000, 300_000])
     func growth(size: Int) throws {
         let scratch = try ScratchWorkPath()

@@ -191,6 +191,24 @@ struct WorkPathTests {
         #expect(code(WorkPath(file + "/x"))?.code == .workPathUnusable)
     }
 
+    @Test(
+        "a folder whose tasks are no downloads does not become a work path, nor does the root; what a creation has left is no obstacle"
+    )
+    func otherFiles() throws {
+        let scratch = try ScratchWorkPath(create: false)
+        let path = scratch.path
+        for name in ["", "/photos", "/tasks", "/tasks/1f"] { try FileIO.makeFolder(path.root + name) }
+        try write([1], path.root + "/tasks/todo.txt")
+        let before = scratch.names(path.root)
+        let error = code(path)
+        #expect(error?.code == .workPathUnusable && error?.message.contains("\(path.root) ") == true, "\(error as Any)")
+        #expect(error?.message.contains("todo.txt. Choose a new or an empty folder") == true, "\(error as Any)")
+        #expect(scratch.names(path.root) == before)
+        #expect(code(WorkPath("/"))?.message.contains("it is the root of all files. Choose a folder in it") == true)
+        #expect(unlink(path.root + "/tasks/todo.txt") == 0)
+        #expect(code(path) == nil)
+    }
+
     @Test("a missing work path is not made when nobody asked for it")
     func missing() throws {
         let scratch = try ScratchWorkPath(create: false)

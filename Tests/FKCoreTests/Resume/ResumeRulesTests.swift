@@ -58,7 +58,21 @@ struct ResumeDecisionTests {
             gives: .startOver(total: 1000)),
         .answer("first answer without a length", head(200), Ask(), empty, gives: .startOver(total: nil)),
         .answer("203 is a 200", head(203, ["Content-Length": "5"]), Ask(), empty, gives: .startOver(total: 5)),
+        .answer(
+            "an unknown 2xx is a 200", head(299, ["Content-Length": "5"]), Ask(), empty, gives: .startOver(total: 5)),
+        .answer("226 without IM is a 200", head(226), Ask(), empty, gives: .startOver(total: nil)),
+        .refusal("226 with a difference", head(226, ["IM": "vcdiff"]), Ask(), empty, gives: .httpStatus),
+        .answer("an unknown 2xx to a range", head(299, ["Content-Length": "5"]), gives: .askAgain(.withoutRange)),
         .answer("empty body", head(200, ["Content-Length": "0"]), Ask(), empty, gives: .startOver(total: 0)),
+        .answer(
+            "an empty body without validators to a range: asked once more", head(200, ["Content-Length": "0"]),
+            gives: .askAgain(.plainRange)),
+        .answer(
+            "the same again: the file is empty", head(200, ["Content-Length": "0"]), plainAgain,
+            gives: .startOver(total: 0)),
+        .answer(
+            "an empty body with another entity tag", head(200, ["Content-Length": "0", "ETag": "\"v2\""]),
+            gives: .startOver(total: 0)),
         .answer(
             "chunked: the length is void", head(200, ["Content-Length": "7", "Transfer-Encoding": "chunked"]), Ask(),
             empty, gives: .startOver(total: nil)),

@@ -17,6 +17,43 @@ struct RetryRulesTests {
         #expect(error.message == "The server answered 407: the proxy wants a login.")
     }
 
+    @Test(
+        "a 401 names the kind of login that it asks for",
+        arguments: [
+            (nil, "it wants a login.", "it refuses the login."),
+            ("Digest realm=\"a\", nonce=\"b\", BASIC realm=\"c\"", "it wants a login.", "it refuses the login."),
+            (
+                "Digest realm=\"a\", qop=\"auth\"", "it wants a login by Digest, and only Basic is supported.",
+                "it wants a login by Digest, and only Basic is supported."
+            ),
+            (
+                "Negotiate, NTLM", "it wants a login by Negotiate or NTLM, and only Basic is supported.",
+                "it wants a login by Negotiate or NTLM, and only Basic is supported."
+            ),
+            (
+                "Bearer realm=\"a\"", "it wants a token in the header field Authorization, as Bearer TOKEN.",
+                "it refuses the login, and wants a token in the header field Authorization, as Bearer TOKEN."
+            ),
+            ("Bearer error=\"invalid_token\"", "it refuses the token.", "it refuses the token."),
+        ] as [(String?, String, String)])
+    func logins(challenge: String?, wanted: String, refused: String) {
+        let fields = challenge.map { [HeaderField("WWW-Authenticate", $0)] } ?? []
+        let error = RetryRules.error(for: ResponseHead(status: 401, fields: fields, url: "http://h/"), now: Date())
+        #expect(error.message == "The server answered 401: \(wanted)")
+        #expect((error.remedy == .giveLogin) == (wanted == "it wants a login."))
+        #expect(RetryRules.refusingLogin(error.message) == "The server answered 401: \(refused)")
+    }
+
+    @Test("a 403 is waited for if it says how long: a server's limit of requests")
+    func limited() {
+        func error(_ fields: [HeaderField]) -> DownloadError {
+            RetryRules.error(for: ResponseHead(status: 403, fields: fields, url: "http://h/"), now: Date())
+        }
+        #expect(!RetryRules.isRetryable(error([])))
+        let asked = error([HeaderField("Retry-After", "7")])
+        #expect(RetryRules.isRetryable(asked) && asked.retryAfter == .seconds(7))
+    }
+
     @Test("a 202 is waited for if it says how long, and says what it means")
     func accepted() {
         func error(_ fields: [HeaderField]) -> DownloadError {

@@ -55,7 +55,7 @@ struct BudgetTests {
         #expect(files.files.map(\.lastPathComponent) == ["b"] && files.barrels == [])
         #expect(files.freedBytes >= 400_000 && files.usedBytes < 600_000)
         let line = try await bench.record(id).history.first { $0.by == "disk budget" }
-        #expect(line?.what.hasPrefix("1 file deleted, ") == true && line?.what.hasSuffix(" freed") == true)
+        #expect(line?.what.hasPrefix("1 file (/") == true && line?.what.hasSuffix(" freed") == true)
         // A member goes with its barrel only.
         try await bench.completed("d", barrel: "set")
         #expect(bench.names == ["c", "d"])

@@ -80,6 +80,22 @@ struct TrimTests {
         await #expect(throws: DownloadError.self) { try await bench.downloader.trim(to: -1) }
     }
 
+    @Test(
+        "a published folder stays when its barrel was deleted, or a member was forgotten: no task could fetch its files again",
+        arguments: ["delete", "forget"])
+    func orphans(how: String) async throws {
+        let bench = try await Bench(content: Bytes.pattern(count: 40_000))
+        let first = try await bench.completed("a", barrel: "set")
+        try await bench.completed("b", barrel: "set")
+        let barrel = try await bench.downloader.barrel("set")
+        let set = bench.folder.file("set")
+        try await barrel.publish(to: set)
+        if how == "delete" { try await barrel.delete() } else { try await bench.control.forget(.id(first)) }
+        let trimmed = try await bench.downloader.trim(to: 0)
+        #expect(trimmed.usedBytes == 0, "the folder does not count")
+        for name in ["a", "b"] { #expect(try bench.folder.read("set/\(name)").count == 40_000) }
+    }
+
     @Test("files of others in a published folder stay, and the set can be published there again")
     func others() async throws {
         let bench = try await Bench(content: Bytes.pattern(count: 40_000))

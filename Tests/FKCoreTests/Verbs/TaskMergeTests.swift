@@ -140,6 +140,7 @@ struct TaskMergeTests {
         options.cookiePath = isFirst ? "/a" : "/b"
         options.timeoutSeconds = isFirst ? 1 : 2
         options.stallSeconds = isFirst ? 1 : 2
+        options.runSeconds = isFirst ? 1 : 2
         return options
     }
 

@@ -112,9 +112,11 @@ struct AdapterBench {
         var status = 200
         var fields: [HeaderField] = []
         var body: [UInt8]
+        /// The URL after redirects; nil for that of the request.
+        var url: String?
 
-        init(_ status: Int = 200, _ body: String = "", _ fields: [HeaderField] = []) {
-            (self.status, self.fields, self.body) = (status, fields, Array(body.utf8))
+        init(_ status: Int = 200, _ body: String = "", _ fields: [HeaderField] = [], from url: String? = nil) {
+            (self.status, self.fields, self.body, self.url) = (status, fields, Array(body.utf8), url)
         }
     }
 
@@ -133,7 +135,8 @@ struct AdapterBench {
     }
 
     static func list(
-        _ text: String, in environment: [String: String] = [:], _ change: (inout SourceChoice) -> Void = { _ in },
+        _ text: String, in environment: [String: String] = [:], _ options: TaskOptions = TaskOptions(),
+        _ change: (inout SourceChoice) -> Void = { _ in },
         _ answer: @escaping @Sendable (_ url: String, _ login: String?) -> Answer
     ) async throws -> Listing {
         let transport = ScriptedTransport { request, _ in
@@ -141,7 +144,7 @@ struct AdapterBench {
             let found = answer(url, request.urlRequest.value(forHTTPHeaderField: "Authorization"))
             let length = HeaderField("Content-Length", "\(found.body.count)")
             return .init([
-                .head(ResponseHead(status: found.status, fields: found.fields + [length], url: url)),
+                .head(ResponseHead(status: found.status, fields: found.fields + [length], url: found.url ?? url)),
                 .bytes(found.body),
             ])
         }
@@ -155,7 +158,7 @@ struct AdapterBench {
         change(&choice)
         do {
             guard let (source, place) = try SourceRegistry().find(text, in: environment) else { return listing }
-            let pages = SourceListing(source, place, choice, TaskOptions(), environment, over: transport).pages
+            let pages = SourceListing(source, place, choice, options, environment, over: transport).pages
             for try await page in pages {
                 listing.files += page.files
                 listing.faults += page.faults

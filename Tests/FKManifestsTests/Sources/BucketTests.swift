@@ -68,7 +68,8 @@ import Testing
         for text in [
             "s3://", "s3:///key", "s3://a b/c", "s3://b/k\nx", "az://acc", "az://a_c/c/k", "s3://../x",
             "s3://b/?versionId=1",
-            "s3://b/\(String(repeating: "k", count: 1_025))", "ftp://b/k",
+            "s3://b/\(String(repeating: "k", count: 1_025))", "ftp://b/k", "s3://b/d/../up.txt",
+            "gs://b/.", "az://a/c/x/..",
         ] {
             #expect(throws: DownloadError.self, "\(text)") { try BucketPlace(parsing: text) }
         }
@@ -134,13 +135,13 @@ import Testing
         #expect(listing.orders?.signature == nil)
     }
 
-    @Test("keys with the part '.' are faults: a client takes it out of the address, which is another object's then")
+    @Test("keys with a part '.' or '..' are faults: a client takes it out of the address, which then is another one's")
     func dots() async throws {
         let listing = try await AdapterBench.list("s3://bucket/d", in: Self.open) { _, _ in
-            .init(200, Self.page(["d/.", "d/./a", "d/b/./c", "d/.e", "d/f."]))
+            .init(200, Self.page(["d/.", "d/./a", "d/b/./c", "d/.e", "d/f.", "d/b/../g", "d/..h"]))
         }
-        #expect(listing.names == [".e", "f."])
-        #expect(listing.faults.map(\.name) == [".", "./a", "b/./c"])
+        #expect(listing.names == [".e", "f.", "..h"])
+        #expect(listing.faults.map(\.name) == [".", "./a", "b/./c", "b/../g"])
     }
 
     @Test("requests are signed with the owner's keys, unless they are to be anonymous", arguments: [false, true])
@@ -204,12 +205,16 @@ import Testing
         "a refusal says what it is",
         arguments: [
             (404, "NoSuchBucket", "There is no bucket"), (403, "AccessDenied", "AWS_PROFILE"), (401, "", "AWS_PROFILE"),
+            (403, "SignatureDoesNotMatch", "the secret key is wrong. A public bucket may be read with --anonymous"),
+            (403, "InvalidAccessKeyId", "the access key is unknown there"),
+            (403, "RequestTimeTooSkewed", "set the clock"),
         ])
     func refused(status: Int, code: String, text: String) async throws {
         let listing = try await AdapterBench.list("s3://bucket", in: Self.open) { _, _ in
             .init(status, "<Error><Code>\(code)</Code><Message>said</Message></Error>")
         }
         #expect(listing.error?.status == status && listing.error?.message.contains(text) == true)
+        #expect((listing.error?.code == .notFound) == (status == 404))
         #expect(code.isEmpty || listing.error?.message.contains("said") == true)
     }
 

@@ -64,6 +64,18 @@ import Testing
         #expect(page.leftOutKeys.count { $0 == "colour" } == 1 && !page.leftOutKeys.contains("version"))
     }
 
+    @Test("the name is the whole path, whatever else a line has, and an address of a bucket's scheme is none")
+    func names() {
+        let lines =
+            #"{"url":"https://h/a","name":"x/right.txt","filename":"wrong.txt","folder":"y"}"# + "\n"
+            + #"{"url":"s3://bucket/b"}"#
+        let (page, fault) = ProgramListing.page((ArraySlice(Array(lines.utf8)), 1), of: "lab")
+        #expect(fault == nil && page.files.map(\.name) == ["x/right.txt"])
+        #expect(
+            page.faults.count == 1 && page.faults[0].reason.hasPrefix("line 2: 's3://bucket/b' is no http or https URL")
+        )
+    }
+
     @Test("what it says are facts: names stay below the folder, entries without an address are named") func facts()
         async throws
     {

@@ -145,6 +145,58 @@ import Testing
         #expect(field == nil && proxy.requests.count == 1)
     }
 
+    /// A folder of Docker's client with the login `me:pw` for a registry, as an environment.
+    static func saved(_ registry: String, in folder: TemporaryFolder) throws -> [String: String] {
+        let auth = Data("me:pw".utf8).base64EncodedString()
+        try folder.write(Array(#"{"auths":{"\#(registry)":{"auth":"\#(auth)"}}}"#.utf8), to: "config.json")
+        return ["DOCKER_CONFIG": folder.path, "HOME": "/nonexistent"]
+    }
+
+    private static func challenge(_ base: String) -> String { #"Bearer realm="\#(base)/token""# }
+
+    @Test("a server that the registry redirects to gets no login by its challenge") func foreignChallenge() async throws
+    {
+        let (registry, other) = (try FaultServer(), try FaultServer())
+        let challenge = Self.challenge(other.base)
+        registry.routeOthers { _ in .redirect(to: "\(other.base)/v2/", status: 307) }
+        other.routeOthers { request in
+            request.path == "/token"
+                ? .ok(Array(#"{"token":"t"}"#.utf8)) : .status(401, headers: ["WWW-Authenticate": challenge])
+        }
+        let folder = try TemporaryFolder()
+        let environment = try Self.saved(String(registry.base.dropFirst("http://".count)), in: folder)
+        #expect(try await RegistryTokens().field(registry.base, "o/r", in: environment) == nil)
+        #expect(other.requests.map(\.path) == ["/v2/"] && other.requests.allSatisfy { $0["Authorization"] == nil })
+    }
+
+    @Test(
+        "a task's token is the one that the refusal of its blob asks for, although /v2/ answers anybody, and by the owner's login",
+        arguments: [nil, "Basic bWU6cHc="] as [String?])
+    func refusedBlob(login: String?) async throws {
+        let registry = try FaultServer()
+        registry.routeOthers { request in
+            guard request.path == "/token" else { return .ok([]) }
+            return request["Authorization"] == login ? .ok(Array(#"{"token":"t5"}"#.utf8)) : .status(401)
+        }
+        let text = "\(registry.base)/v2/o/r/blobs/sha256:\(StoreAnswers.hex("a"))"
+        let url = try #require(URL(string: text))
+        let task = TaskContext(id: TaskDescription(url: text).id, originalURL: url)
+        let middleware = RegistryMiddleware(["HOME": "/nonexistent"])
+        func field() async throws -> String? {
+            var request = URLRequest(url: url)
+            request.setValue(login, forHTTPHeaderField: "Authorization")
+            return try await middleware.process(request, for: task).value(forHTTPHeaderField: "Authorization")
+        }
+        #expect(try await field() == login)
+        let refusal = HTTPURLResponse(
+            url: url, statusCode: 401, httpVersion: nil,
+            headerFields: ["WWW-Authenticate": Self.challenge(registry.base)])
+        let failure = AttemptFailure(
+            task: task, error: DownloadError(.httpStatus, "", status: 401), response: refusal)
+        #expect(await middleware.decide(failure) == .renewed)
+        #expect(try await field() == "Bearer t5")
+    }
+
     @Test("saved logins of Docker, Podman and Skopeo") func dockerLogins() {
         let auth = Data("me:p:w".utf8).base64EncodedString()
         let document = """
@@ -250,6 +302,20 @@ import Testing
                 : .init(401, "", [HeaderField("WWW-Authenticate", #"Bearer realm="https://auth.example/t""#)])
         }
         #expect(listing.files.count == 2, "\(String(describing: listing.error))")
+        // The owner's login goes there too, and not one of another kind.
+        for (given, isTaken) in [("Basic \(auth)", true), ("Bearer x", false)] {
+            var options = TaskOptions()
+            options.headers = [HeaderField("Authorization", given)]
+            let own = try await AdapterBench.list("oci:r8.example/o/\(isTaken ? "a" : "b"):v1", options) { url, login in
+                if url.hasPrefix("https://auth.example/") {
+                    return login == "Basic \(auth)" ? .init(200, #"{"token":"t8"}"#) : .init(401)
+                }
+                return login == "Bearer t8"
+                    ? .init(200, StoreAnswers.artifact)
+                    : .init(401, "", [HeaderField("WWW-Authenticate", #"Bearer realm="https://auth.example/t""#)])
+            }
+            #expect((own.error == nil) == isTaken && own.asked.count == (isTaken ? 3 : 1))
+        }
         // A server that is never content is asked twice.
         let refused = try await AdapterBench.list("oci:r3.example/o/r:v1") { url, _ in
             url.hasPrefix("https://auth.example/")
@@ -257,6 +323,29 @@ import Testing
                 : .init(401, "", [HeaderField("WWW-Authenticate", #"Bearer realm="https://auth.example/t""#)])
         }
         #expect(refused.error?.status == 401 && refused.asked.count == 3)
+    }
+
+    @Test("the challenge of a server that the registry redirects to gets no login, and is no challenge of the registry")
+    func foreignChallenge() async throws {
+        let folder = try TemporaryFolder()
+        let environment = try RegistryTests.saved("r9.example", in: folder)
+        let listing = try await AdapterBench.list("oci:r9.example/o/r:v1", in: environment) { url, _ in
+            .init(
+                401, "", [HeaderField("WWW-Authenticate", #"Bearer realm="https://other.example/token""#)],
+                from: url.replacing("r9.example", with: "other.example"))
+        }
+        #expect(listing.error?.message.contains("redirects to other.example") == true)
+        #expect(listing.asked.count == 1 && listing.asked[0].login == nil)
+    }
+
+    @Test("why a saved login is not known is said", arguments: ["Basic", "Bearer"])
+    func unreadableLogin(scheme: String) async throws {
+        let folder = try TemporaryFolder()
+        try folder.write(Array("{bad".utf8), to: "config.json")
+        let listing = try await AdapterBench.list(
+            "oci:r10.example/o/\(scheme.lowercased()):v1", in: ["DOCKER_CONFIG": folder.path]
+        ) { _, _ in .init(401, "", [HeaderField("WWW-Authenticate", #"\#(scheme) realm="https://auth.example/t""#)]) }
+        #expect(listing.error?.message.contains("config.json is no JSON") == true)
     }
 
     @Test("a manifest that is not the one of its digest is refused, of a reference, an index and a server's own word")

@@ -64,7 +64,17 @@ import Testing
             limited.error?.message.contains("60 requests") == true
                 && limited.error?.message.contains("2024-05-01T10:00:00Z") == true)
         #expect(limited.error?.message.contains("GH_TOKEN") == true && limited.asked.count == 1)
+        let anonymous = try await AdapterBench.list("gh:o/r") { _, _ in .init(401) }
+        #expect(anonymous.error?.message.contains("wants a login: set GH_TOKEN") == true)
+        // GitHub's second limit is waited for as a 429 is.
+        var once = TaskOptions()
+        once.maxAttempts = 1
+        let second = try await AdapterBench.list("gh:o/r", once) { _, _ in
+            .init(403, #"{"message":"You have exceeded a secondary rate limit"}"#, [HeaderField("Retry-After", "60")])
+        }
+        #expect(second.error?.isRetryable == true && second.error?.message.contains("limit of requests") == true)
         let missing = try await AdapterBench.list("gh:o/r") { _, _ in .init(404, #"{"message":"Not Found"}"#) }
+        #expect(missing.error?.code == .notFound)
         #expect(missing.error?.message.contains("pre-releases") == true && missing.error?.underlying == "Not Found")
         let login = try await AdapterBench.list("gh:o/r", in: ["GITHUB_TOKEN": "x"]) { _, _ in .init(401) }
         #expect(login.error?.message.contains("token") == true)
@@ -119,6 +129,14 @@ import Testing
         #expect(listing.files[0].sources.map(\.url) == ["https://archive.org/download/item1/a%20b/x%231.mp3"])
         #expect(listing.files[0].digests.map(\.algorithm) == [.sha1, .md5] && listing.files[0].size == 14_000)
         #expect(listing.files[1].digests.isEmpty && listing.leftOut.values.reduce(0, +) == 1)
+    }
+
+    @Test("what an archive does not have is not found", arguments: ["ena:ERR1", "ia:item1"])
+    func missing(place: String) async throws {
+        let listing = try await AdapterBench.list(place) { _, _ in
+            place.hasPrefix("ena") ? .init(204) : .init(200, "{}")
+        }
+        #expect(listing.error?.code == .notFound && listing.error?.message.hasPrefix("The archive has no") == true)
     }
 
     @Test(

@@ -291,6 +291,24 @@ import Testing
         #expect(answer.head.status == status && answer.bytes.isEmpty)
     }
 
+    @Test("a listing waits as long as the server asks, as a file does, also for a status that the source takes")
+    func waits() async throws {
+        let transport = ScriptedTransport { request, _ in
+            let url = request.urlRequest.url?.absoluteString ?? ""
+            return .init([.head(ResponseHead(status: 403, fields: [HeaderField("Retry-After", "3600")], url: url))])
+        }
+        defer { transport.shutdown() }
+        var options = TaskOptions()
+        // Between a minute and `maxRetryAfter`: the wait would be over too late.
+        options.deadline = Date() + 300
+        let client = try Self.client(options, over: transport)
+        var request = SourceRequest(Self.home)
+        request.statuses = [200, 403]
+        let taken = request
+        let error = await #expect(throws: DownloadError.self) { _ = try await client.get(taken) }
+        #expect(error?.code == .deadlineExceeded && transport.requests.count == 1)
+    }
+
     @Test("a method, a body and a status 207 pass")
     func method() async throws {
         let server = try FaultServer()

@@ -56,6 +56,31 @@ import Testing
         #expect(try await sandbox.fk("barrel", "show", "set").output.contains("set: 3 of 4 complete, 1 failed"))
     }
 
+    @Test("get -b puts files into the barrel's folder, unless -d is given") func folder() async throws {
+        try await sandbox.done("barrel", "create", "set", "-d", "two")
+        try await sandbox.done("get", "-b", "set", url(0))
+        try await sandbox.done("get", "-b", "set", "-d", "three", url(1))
+        #expect(try sandbox.bytes("two/0") == bodies[0] && sandbox.bytes("three/1") == bodies[1])
+        #expect(try sandbox.names() == ["three", "two"])
+        try await sandbox.done("get", "-b", "made", url(2))
+        #expect(try sandbox.bytes("2") == bodies[2], "a barrel that get makes has no folder")
+    }
+
+    @Test("the command that is offered for a barrel whose name begins with a dash has dashes before it")
+    func dashedName() async throws {
+        let created = try await sandbox.done("barrel", "create", "--", "-x", url(0))
+        #expect(created.output.contains("fetch with: fk barrel run -- -x\n"), "\(created.output)")
+        #expect(try await sandbox.done("barrel", "run", "--", "-x").status == 0)
+    }
+
+    @Test("barrel watch says that no process runs the downloads") func watchIdle() async throws {
+        try await sandbox.done("barrel", "create", "set", server.url("/a"))
+        let watch = try sandbox.start("barrel", "watch", "set")
+        #expect(try await watch.says("No process runs the downloads. Start them with: fk barrel run set\n"))
+        watch.signal(SIGINT)
+        #expect(await watch.end().status == 130)
+    }
+
     @Test("get -b puts files into a barrel, and barrel watch tells how it stands") func watch() async throws {
         #expect(try await sandbox.fk("get", url(0), server.url("/gone"), "-b", "set").status == 1)
         let watched = try await sandbox.fk("barrel", "watch", "set", "--json")

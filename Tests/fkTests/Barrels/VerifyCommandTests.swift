@@ -57,6 +57,23 @@ final class VerifyCommandTests: ServedSuite {
         #expect(gone.status == 4 && gone.errors.contains("There is no task 'one/small'"), "\(gone.errors)")
     }
 
+    @Test("members of one name are told apart by their folders: verify, barrel refresh, barrel show")
+    func sameNames() async throws {
+        let urls = ["/small", "/large"].map { server.url($0) }
+        try sandbox.put("\(urls[0])\n out=s1/x.txt\n\(urls[1])\n out=s2/x.txt\n", "list")
+        try await sandbox.done("barrel", "import", "b", "-d", "d", "list")
+        try await sandbox.done("barrel", "run", "b")
+        try flip("d/s2/x.txt", at: 7)
+        for words in [["-b", "b"], ["--all"], ["d/s1/x.txt", "d/s2/x.txt"]] {
+            let lines = try await sandbox.fk(["verify"] + words).output.split(separator: "\n").sorted()
+            #expect(lines == ["damaged s2/x.txt", "right s1/x.txt"])
+        }
+        let shown = try await sandbox.done("barrel", "show", "b").output
+        #expect(shown.contains(" s1/x.txt") && shown.contains(" s2/x.txt"), "\(shown)")
+        let refreshed = try await sandbox.fk("barrel", "refresh", "b").output
+        #expect(refreshed.contains(" s1/x.txt\n") && refreshed.contains(" s2/x.txt\n"), "\(refreshed)")
+    }
+
     @Test("-q names damaged, missing and repaired files only")
     func quiet() async throws {
         #expect(try await sandbox.fk("get", "-x", "1", server.url("/large"), server.url("/small")).status == 0)

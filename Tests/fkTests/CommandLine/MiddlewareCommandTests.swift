@@ -24,6 +24,7 @@ struct MiddlewareCommandTests {
             "--stage=response", "--name=check", "--priority=5", "--barrel=books", "--time-limit=2.5", "./check", "--",
             "--strict")
         #expect(second.status == 0 && second.errors.contains("there is no program \(sandbox.files)/check"))
+        #expect(second.errors.contains("there is no barrel named \"books\""), "\(second.errors)")
         let list = try await sandbox.json("middleware", "list").array
         #expect(list.map { $0.text("name") } == ["sign", "check"])
         #expect(list[0]["program"] as? [String] == ["cat", "-u", "a b"] && list[0].isNull("barrel"))

@@ -158,6 +158,7 @@ import Testing
     @Test("A task is named by its URL, the beginning of its id, its file's name, or a pattern")
     func references() throws {
         #expect(TaskReference("http://h/*") == .url("http://h/*"))
+        #expect(TaskReference("s3://b/k") == .object("s3://b/k"))
         #expect(TaskReference("ABCDEF12") == .idPrefix("abcdef12"))
         for name in ["abcde", "xyz123456", "ａｂｃｄｅｆ", "big.iso"] { #expect(TaskReference(name) == .name(name)) }
         for text in ["./a.iso", "/d/abcdef", "d/a"] { #expect(TaskReference(text) == .path(text)) }
@@ -256,6 +257,27 @@ import Testing
             let result = try await sandbox.fk(words)
             #expect(result.status == 0 && result.errors == "", "\(words) \(result)")
         }
+    }
+
+    @Test("Lines of the settings without effect are named with their numbers, and stay in the file")
+    func ignoredLines() async throws {
+        let sandbox = try Sandbox()
+        try FileManager.default.createDirectory(atPath: sandbox.workPath, withIntermediateDirectories: true)
+        let path = "\(sandbox.workPath)/config"
+        try Data("# a comment\n\nlimit-rate 100K\njbos = 9\r\njobs = 2\nretry =\nbase.x = y\n".utf8)
+            .write(to: URL(fileURLWithPath: path))
+        for words in [["list"], ["config", "show"]] {
+            let result = try await sandbox.fk(words)
+            let warnings = result.errors.split(separator: "\n").filter { $0.contains(" has no effect: ") }
+            #expect(result.status == 0 && warnings.count == 4, "\(words) \(result)")
+            for (line, reason) in [(3, "no '='"), (4, "mean 'jobs'?"), (6, "no value"), (7, "absolute")] {
+                #expect(
+                    warnings.contains { $0.contains("\(path), line \(line), has") && $0.contains(reason) }, "\(result)")
+            }
+        }
+        try await sandbox.done("config", "set", "jobs", "3")
+        let text = try String(contentsOfFile: path, encoding: .utf8)
+        #expect(text == "jobs = 3\nlimit-rate 100K\njbos = 9\nretry =\nbase.x = y\n")
     }
 
     @Test("Saved settings stand in for options that were not given") func settings() throws {

@@ -32,6 +32,14 @@ import Testing
         #expect(said.contains("the same command continues what fk began, and --adopt FILE continues another program's"))
     }
 
+    @Test("the help of watch has the keys of its screen, and that of a barrel's verb no option that it lacks")
+    func help() async throws {
+        let watch = try await sandbox.done("help", "watch").output.split(whereSeparator: \.isWhitespace)
+        let text = watch.joined(separator: " ")
+        for key in WatchModel.help { #expect(text.contains("\(key.keys): \(key.meaning)."), "\(text)") }
+        #expect(try await !sandbox.done("help", "barrel", "forget").output.contains("--run"))
+    }
+
     @Test("paragraphs keep their words, their inner spaces and their indent") func paragraph() {
         #expect(Columns.paragraph("one two  three", to: 20) == ["one two  three"])
         #expect(Columns.paragraph("one two  three", to: 8) == ["one two ", "three"])

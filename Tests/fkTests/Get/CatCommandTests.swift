@@ -106,6 +106,52 @@ struct CatCommandTests {
         #expect(server.requests("/held").count == 1)
     }
 
+    @Test(
+        "the process that fetches a file ends: cat takes over and goes on after its bytes",
+        arguments: [SIGKILL, SIGINT])
+    func takenOver(_ signal: Int32) async throws {
+        let gate = Gate()
+        server.route("/held") { [content] in
+            .ranged(content, for: $0, etag: "\"a\"").stalling(at: 2_000_000, until: gate)
+        }
+        let get = try sandbox.start("get", "-x", "1", server.url("/held"))
+        _ = try await sandbox.record(server.url("/held")) { $0.state == .action && $0.received == 2_000_000 }
+        let cat = try sandbox.start("cat", server.url("/held"))
+        _ = try await eventually { cat.output.utf8.count == 2_000_000 ? true : nil }
+        get.signal(signal)
+        _ = await get.end()
+        gate.open()
+        let end = await cat.end()
+        #expect(end.status == 0 && end.output == text, "\(end.errors)")
+        #expect(server.requests("/held").last?["Range"] == "bytes=2000000-")
+    }
+
+    @Test("a process that is stopped, and a task that is suspended, cancelled or deleted, are named")
+    func stopped() async throws {
+        for verb in ["suspend", "cancel", "trash"] {
+            server.route("/\(verb)") { [content] in
+                .ranged(content, for: $0, etag: "\"a\"").stalling(at: 2_000_000, until: Gate())
+            }
+            let url = server.url("/\(verb)")
+            let get = try sandbox.start("get", "-x", "1", url)
+            _ = try await sandbox.record(url) { $0.state == .action && $0.received == 2_000_000 }
+            let cat = try sandbox.start("cat", url)
+            _ = try await eventually { cat.output.utf8.count == 2_000_000 ? true : nil }
+            if verb == "suspend" {
+                get.signal(SIGSTOP)
+                #expect(try await cat.says("has shown no sign of life"), "\(cat.errors)")
+                get.signal(SIGCONT)
+            }
+            try await sandbox.done(verb, url)
+            let end = await cat.end()
+            #expect(end.status == 1 && text.hasPrefix(end.output), "\(end.errors)")
+            let reason = ["suspend": "was suspended", "cancel": "was cancelled", "trash": "was deleted"][verb] ?? ""
+            #expect(end.errors.contains(reason) && end.errors.contains(url), "\(end.errors)")
+            get.kill()
+            _ = await get.end()
+        }
+    }
+
     @Test("standard output that cannot be written: status 1 and the reason; one without a reader ends it silently")
     func output() async throws {
         let full = try await shell("\"$FK\" cat \"$URL\" > /dev/full")

@@ -60,6 +60,20 @@ final class RouteOptionTests: ServedSuite {
         #expect(try sandbox.bytes("slow") == body)
     }
 
+    @Test("--max-time counts from the start of each run: a barrel with it is fetched later, and a failed file retried")
+    func maxTimeOfRuns() async throws {
+        let gate = Gate()
+        server.serve("/slow", body, stallingAt: 10_000, gate)
+        try await sandbox.done("barrel", "create", "b", "--max-time", "2", "-d", "d", server.url("/slow"))
+        let late = try await sandbox.fk("barrel", "run", "b")
+        #expect(late.status == 1 && late.errors.contains("time limit"), "\(late.errors)")
+        gate.open()
+        try await sandbox.done("retry", "--all", "--run")
+        try await sandbox.done("barrel", "add", "b", server.url("/a.bin"))
+        try await sandbox.done("barrel", "run", "b")
+        #expect(try sandbox.bytes("d/slow") == body && sandbox.bytes("d/a.bin") == body)
+    }
+
     @Test("-v shows heads and connections, and no secret")
     func verbose() async throws {
         let result = try await sandbox.done(

@@ -83,6 +83,54 @@ import Testing
         #expect(unknown.status == 4 && unknown.errors == "fk: There is no run r7. Kept are: r1, r2.\n")
     }
 
+    @Test("Entries that were left out stand in the last line, and a number that the list has given is not explained")
+    func listed() async throws {
+        try sandbox.put("\(server.url("/a"))\n out=a.1\n", "list")
+        let chosen = try await sandbox.done("get", "-i", "list")
+        #expect(chosen.errors.contains("✓ a.1") && !chosen.errors.contains("exists"), "\(chosen.errors)")
+        let files = [("b", "b"), ("../x", "b")].map { name, path in
+            "<file name=\"\(name)\"><url>\(server.url("/\(path)"))</url></file>"
+        }
+        try sandbox.put(
+            "<metalink xmlns=\"urn:ietf:params:xml:ns:metalink\">\(files.joined())</metalink>", "list.meta4")
+        let cut = try await sandbox.fk("get", "-i", "list.meta4")
+        #expect(cut.status == 1 && cut.errors.contains("1 of 1 complete, 1 left out (named above)"), "\(cut.errors)")
+    }
+
+    @Test("The reason of a failed attempt and the time of the next one are two sentences")
+    func nextAttempt() async throws {
+        let isThere = Observed(false)
+        server.route("/busy") { [body] _ in
+            defer { isThere.update { $0 = true } }
+            let busy = FaultResponse.retryAfter("1").withBody(Array("busy".utf8)).setting("Content-Type", "text/plain")
+            return isThere.value ? .ok(body) : busy
+        }
+        let result = try await sandbox.done("get", server.url("/busy"))
+        #expect(result.errors.contains("\"busy\". Next attempt in "), "\(result.errors)")
+    }
+
+    @Test("Ctrl-C with one file suspended and another one running: the offered commands continue both")
+    func stopped() async throws {
+        let gate = Gate()
+        let urls = ["/x", "/y"].map { server.url($0) }
+        for path in ["/x", "/y"] { server.serve(path, body, stallingAt: 50_000, gate) }
+        let running = try sandbox.start(["get"] + urls)
+        for url in urls { _ = try await sandbox.record(url) { $0.state == .action } }
+        try await sandbox.fk("suspend", urls[0])
+        _ = try await sandbox.record(urls[0]) { $0.state == .suspend }
+        running.signal(SIGINT)
+        let result = await running.end()
+        #expect(result.status == 130, "\(result.errors)")
+        #expect(result.errors.contains("resume with: fk resume --run r1, then fk run"), "\(result.errors)")
+    }
+
+    @Test("Without a run that is kept, the last one is not found", arguments: ["forget", "resume", "retry"])
+    func noRun(verb: String) async throws {
+        try await sandbox.done("get", server.url("/a"))
+        let result = try await sandbox.fk(verb, "--run", "last")
+        #expect(result.status == 4 && result.errors.contains("There is no run with failed"), "\(result)")
+    }
+
     @Test("The newest 20 runs are kept, and a name is no beginning of an id") func runBook() throws {
         let workPath = WorkPath(sandbox.folder.path + "/book")
         try workPath.open(create: true)

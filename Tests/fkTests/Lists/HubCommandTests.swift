@@ -123,11 +123,11 @@ import Testing
         // Another process runs the downloads: the command with the token says at once that the other has none.
         let (gate, server) = (Gate(), try FaultServer())
         server.serve("/f", Bytes.pattern(count: 400_000), stallingAt: 300_000, gate)
-        let run = try sandbox.start("get", server.url("/f"))
+        let run = try sandbox.start(["get", server.url("/f")], environment: ["HF_TOKEN": ""])
         #expect(try await sandbox.record(server.url("/f")) { $0.received > 0 } != nil)
         let told = try await sandbox.fk("barrel", "import", "other", "hf:owner/repo", "-d", "other")
         #expect(
-            told.errors.contains("runs the downloads of this work path. It has only the hub's token"), "\(told.errors)")
+            told.errors.contains("uses the credentials of its own environment, not this HF_TOKEN."), "\(told.errors)")
         #expect(!told.errors.contains("hf_secret123"))
         gate.open()
         _ = await run.end()

@@ -120,7 +120,7 @@ import Testing
         #expect(bucket.server.requests.dropFirst(count).allSatisfy { $0["Authorization"] == nil })
         #expect(bucket.server.requests.count == count + 2)
         let missing = try await sandbox.fk("get", "s3://bucket/d/none")
-        #expect(missing.status == 1 && missing.errors.contains("has no object 'd/none'"))
+        #expect(missing.status == 4 && missing.errors.contains("has no object 'd/none'"))
         let closed = try Bucket()
         let other = try Sandbox(environment: ["AWS_ENDPOINT_URL": closed.server.base, "HOME": "/nonexistent"])
         let refused = try await other.fk("get", "-r", "s3://bucket/")
@@ -207,6 +207,33 @@ import Testing
         // A request that was on its way with the old keys may ask once more.
         #expect(
             ["x\nx\nx\n", "x\nx\nx\nx\n"].contains(try String(contentsOfFile: "\(home.path)/calls", encoding: .utf8)))
+    }
+
+    @Test("an object that has changed is fetched by the same command, and the options of one file are about it")
+    func changedObject() async throws {
+        let bucket = try Bucket()
+        bucket.objects.withLock { $0 = ["a": [1, 1]] }
+        let sandbox = try Sandbox(environment: bucket.environment)
+        try await sandbox.done("get", "s3://bucket/a", "-b", "set")
+        bucket.objects.withLock { $0["a"] = [7, 7] }
+        try await sandbox.done("get", "s3://bucket/a", "-b", "set")
+        #expect(try sandbox.bytes("a") == [7, 7] && sandbox.names() == ["a"], "in the current folder, as a URL")
+        #expect(try await sandbox.json("info", "s3://bucket/a").text("url") == bucket.server.url("/bucket/a"))
+        #expect(try await sandbox.fk("info", "s3://bucket/b").status == 4)
+        let named = ["get", "s3://bucket/a", "-d", "sub", "-o", "b"]
+        try FileManager.default.createDirectory(
+            atPath: "\(sandbox.files)/sub", withIntermediateDirectories: true)
+        try sandbox.put("theirs", "sub/b")
+        #expect(try await sandbox.fk(named).status == 1)
+        #expect(try sandbox.bytes("sub/b") == Array("theirs".utf8))
+        let digest = "md5=" + String(repeating: "0", count: 32)
+        let wrong = try await sandbox.fk(named + ["--overwrite", "--checksum", digest])
+        #expect(wrong.status == 1)
+        #expect(try sandbox.bytes("sub/b") == Array("theirs".utf8))
+        try await sandbox.done(named + ["--overwrite", "--checksum", "none"])
+        #expect(try sandbox.bytes("sub/b") == [7, 7])
+        let folder = try await sandbox.fk("get", "s3://bucket/d/")
+        #expect(folder.errors.contains("give -r for all of its objects"), "\(folder)")
     }
 
     @Test("one of several objects that is missing leaves the others alone") func oneMissing() async throws {
@@ -314,13 +341,15 @@ import Testing
         let storage: FaultServer
         private let tokens = Locked(0)
 
-        init(_ manifest: String, blobs: [[UInt8]], usesOfToken: Int = .max) throws {
+        /// - Parameter login: what the server of the tokens wants as `Authorization`; nil for nothing.
+        init(_ manifest: String, blobs: [[UInt8]], usesOfToken: Int = .max, login: String? = nil) throws {
             server = try FaultServer()
             storage = try FaultServer()
             let uses = Locked<[String: Int]>([:])
             let (base, blobBase) = (server.base, storage.base)
             server.routeOthers { [tokens] request in
                 if request.path == "/token" {
+                    guard login == nil || request["Authorization"] == login else { return .status(401) }
                     let number = tokens.withLock { count in
                         count += 1
                         return count
@@ -342,11 +371,13 @@ import Testing
                 return .ok(
                     Array(manifest.utf8), headers: ["Content-Type": "application/vnd.oci.image.manifest.v1+json"])
             }
-            for blob in blobs {
-                let digester = Digester(.sha256)
-                blob.withUnsafeBytes { digester.update($0) }
-                storage.route("/v2/o/r/blobs/sha256:\(digester.hex())") { .ranged(blob, for: $0, etag: nil) }
-            }
+            for blob in blobs { add(blob) }
+        }
+
+        func add(_ blob: [UInt8]) {
+            let digester = Digester(.sha256)
+            blob.withUnsafeBytes { digester.update($0) }
+            storage.route("/v2/o/r/blobs/sha256:\(digester.hex())") { .ranged(blob, for: $0, etag: nil) }
         }
 
         var name: String { String(server.base.dropFirst("http://".count)) }
@@ -379,6 +410,17 @@ import Testing
         #expect(!String(decoding: stored(sandbox), as: UTF8.self).contains("regtoken"))
     }
 
+    @Test("--user of a registry that wants tokens goes to the server of the tokens") func user() async throws {
+        let registry = try Registry(Self.manifest(), blobs: [[0x7b, 0x7d], Self.blob], login: "Basic dTpw")
+        let sandbox = try Sandbox(environment: ["HOME": "/nonexistent"])
+        try await sandbox.done("get", "-r", "oci:\(registry.name)/o/r:v1", "-d", "out", "--user", "u:p")
+        #expect(tree("\(sandbox.files)/out") == ["sub/model.bin": Self.blob])
+        #expect(registry.storage.requests.allSatisfy { $0["Authorization"] == nil })
+        let wrong = try await sandbox.fk(
+            "get", "-r", "oci:\(registry.name)/o/r:v1", "-d", "other", "-b", "other", "--user", "u:q")
+        #expect(wrong.status == 1 && wrong.errors.contains("refuses the login for o/r"), "\(wrong.errors)")
+    }
+
     @Test("a damaged blob is an error, and gets no name") func damaged() async throws {
         let registry = try Registry(Self.manifest(), blobs: [[0x7b, 0x7d]])
         let digester = Digester(.sha256)
@@ -390,6 +432,25 @@ import Testing
         let sandbox = try Sandbox(environment: ["HOME": "/nonexistent"])
         let result = try await sandbox.fk("get", "-r", "oci:\(registry.name)/o/r:v1", "-d", "out", "--retry", "0")
         #expect(result.status == 1 && !sandbox.exists("out/sub/model.bin"))
+    }
+
+    @Test("--layout oci: the index names an image when its last blob is there") func layoutIndex() async throws {
+        let registry = try Registry(Self.manifest(), blobs: [[0x7b, 0x7d]])
+        let sandbox = try Sandbox(environment: ["HOME": "/nonexistent"])
+        try FileManager.default.createDirectory(
+            atPath: "\(sandbox.files)/out", withIntermediateDirectories: true)
+        let old = "{\"schemaVersion\":2,\"manifests\":[]}"
+        try sandbox.put(old, "out/index.json")
+        let words = [
+            "get", "-r", "oci:\(registry.name)/o/r:v1", "-d", "out", "--layout", "oci", "--retry", "0",
+        ]
+        #expect(try await sandbox.fk(words).status == 1, "a blob is missing")
+        #expect(try sandbox.bytes("out/index.json") == Array(old.utf8))
+        registry.add(Self.blob)
+        try await sandbox.done("barrel", "retry", "r")
+        try await sandbox.done("barrel", "run", "r")
+        let new = String(decoding: try sandbox.bytes("out/index.json"), as: UTF8.self)
+        #expect(new.contains("\"org.opencontainers.image.ref.name\":\"v1\"") && new.contains("image.manifest.v1+json"))
     }
 
     @Test("--layout oci: blobs, manifest and index; a dry run writes nothing") func layout() async throws {
@@ -468,10 +529,33 @@ import Testing
         #expect(!String(decoding: stored(sandbox), as: UTF8.self).contains("releasetoken"))
         let without = try Sandbox(environment: ["GITHUB_API_URL": api.base])
         let refused = try await without.fk("get", "-r", "gh:o/r@v1")
-        #expect(refused.status == 1 && refused.errors.contains("gh:o/r@v1") && refused.errors.contains("GH_TOKEN"))
+        #expect(refused.status == 4 && refused.errors.contains("gh:o/r@v1") && refused.errors.contains("GH_TOKEN"))
     }
 
     // MARK: Programs
+
+    @Test(
+        "a signal ends a program that lists, with its children, and fk says how to go on", arguments: [SIGINT, SIGTERM])
+    func stoppedListing(signal: Int32) async throws {
+        let sandbox = try Sandbox()
+        // Its writers are the program and its child.
+        let pipe = "\(sandbox.files)/pipe"
+        try #require(mkfifo(pipe, 0o600) == 0)
+        let end = open(pipe, O_RDONLY | O_NONBLOCK)
+        defer { close(end) }
+        _ = try Program.writeScript(
+            "#!/bin/sh\nexec 3> pipe\necho x >&3\nsleep 1000\n", to: "\(sandbox.files)/list.sh")
+        try await sandbox.done("source", "add", "lab", "./list.sh")
+        let running = try sandbox.start("get", "-r", "lab:x")
+        var bytes: UInt16 = 0
+        let hasBegun = try await eventually { read(end, &bytes, 2) == 2 ? true : nil }
+        #expect(hasBegun == true)
+        running.signal(signal)
+        let result = await running.end()
+        #expect(result.status == 128 + signal && result.errors.contains("Go on with the same command"), "\(result)")
+        let hasEnded = try await eventually { read(end, &bytes, 2) == 0 ? true : nil }
+        #expect(hasEnded == true)
+    }
 
     @Test("a file whose address has changed is its member, finished or not, whatever asks first") func movedAddress()
         async throws
@@ -507,6 +591,22 @@ import Testing
         try list(3)
         try await sandbox.done("barrel", "sync", "late")
         #expect(try sandbox.bytes("late/f") == Array("/v3/f".utf8))
+    }
+
+    @Test("a program's files get a plain header field, and it is said that a login goes to none of them")
+    func programLogin() async throws {
+        let server = try FaultServer()
+        server.route("/a.bin") { .ranged(Array("bytes".utf8), for: $0, etag: nil) }
+        let sandbox = try Sandbox()
+        try FileManager.default.createDirectory(atPath: sandbox.files, withIntermediateDirectories: true)
+        _ = try Program.writeScript(
+            "#!/bin/sh\necho '{\"url\":\"\(server.base)/a.bin\"}'\n", to: "\(sandbox.files)/list.sh")
+        try await sandbox.done("source", "add", "lab", "./list.sh")
+        let result = try await sandbox.done("get", "-r", "lab:run", "-H", "X-Foo: bar", "--user", "a:b")
+        #expect(
+            result.errors.contains("sent to none of them: a login or header field (--user, -H)."), "\(result.errors)")
+        #expect(!server.requests.isEmpty)
+        #expect(server.requests.allSatisfy { $0["X-Foo"] == "bar" && $0["Authorization"] == nil })
     }
 
     @Test("fk source: add, list, test, fetch, remove") func program() async throws {

@@ -38,9 +38,12 @@ import Testing
         try await check(
             sandbox, ["get", "-q", file, server.url("/none"), "--attribute", "m=7"], "event", status: 1, lines: true)
         try await check(sandbox, ["barrel", "add", "b", server.url("/c")], "added")
+        try await check(sandbox, ["retry", "--run", "--state", "cancelled"], "event", lines: true)
+        try await check(sandbox, ["resume", "--run", "last"], "verbs")
         try await check(sandbox, ["barrel", "list"], "barrels")
         try await check(sandbox, ["barrel", "show", "b"], "barrel")
         try await check(sandbox, ["barrel", "export", "b", "--format", "json"], "tasks")
+        try await check(sandbox, ["barrel", "export", "b"], "tasks")
         try await check(sandbox, ["list"], "tasks")
         try await check(sandbox, ["info", server.url("/none")], "task")
         try await check(sandbox, ["info", file], "tasks")
@@ -83,6 +86,8 @@ import Testing
         try await check(sandbox, ["get", "-r", pub, "--dry-run"], "sourceFile", lines: true)
         try await sandbox.done("barrel", "import", "pub", pub)
         try await check(sandbox, ["barrel", "sync", "pub", "--dry-run"], "sourceFile", lines: true)
+        try await sandbox.done("barrel", "run", "pub")
+        try await check(sandbox, ["barrel", "publish", "pub", "set"], "published")
         try await check(sandbox, ["trash", "-b", "pub", "-y"], "verbs")
         try await check(sandbox, ["barrel", "delete", "pub", "-y"], "done")
         try await check(sandbox, ["barrel", "remove", "b", file], "done")
@@ -94,6 +99,8 @@ import Testing
         try await check(sandbox, ["trim", "--to", "0", "-y"], "trimmed")
         try await check(sandbox, ["config", "set", "jobs", "4"], "settings")
         try await check(sandbox, ["config", "show"], "settings")
+        try await check(sandbox, ["config", "get", "jobs"], "setting")
+        try await check(sandbox, ["config", "get", "proxy"], "setting")
         try await check(sandbox, ["config", "host", "a.example", "--rate", "3/s"], "hostPolicies")
         try await check(sandbox, ["config", "host"], "hostPolicies")
         try await check(sandbox, ["config", "path"], "path")
@@ -134,6 +141,12 @@ import Testing
         #expect(try faults(#"{"name": "b", "rate": true}"#, "barrelLimit") == 1)
         #expect(try faults(#"{"event": "other"}"#, "event") > 0)
         #expect(try faults("[]", "path") == 1)
+    }
+
+    @Test("The schema as a whole accepts each document", arguments: ["published", "setting", "sourceFile", "trimmed"])
+    func named(definition: String) {
+        let references = schema.root["anyOf"]?.list.compactMap { $0["$ref"]?.text } ?? []
+        #expect(references.contains("#/$defs/\(definition)"))
     }
 
     @Test("The schema names the command of every document, and has every state, setting and event")

@@ -112,6 +112,17 @@ import Testing
         #expect(uncreated.lines(failed: 0) { $0 } == ["  http://h/x  No."])
     }
 
+    @Test("A failure behind a redirect names its host") func otherHost() {
+        var failed = info("http://h/a", state: .error)
+        var error = DownloadError(.tls, "No.", url: "https://cdn.example/a?token=***", underlying: "expired")
+        failed.error = error
+        var failures = RunFailures()
+        failures.add(failed)
+        #expect(failures.lines(failed: 1) { $0 }.first == "  http://h/a  No. [cdn.example] (expired)")
+        error.url = "https://h/b"
+        #expect(error.shortText(of: "http://h/a") == "No. (expired)")
+    }
+
     @Test("The command to try again is for what can pass, and the rest gets the option that helps")
     func advice() {
         var failures = RunFailures()
@@ -144,7 +155,8 @@ import Testing
         "The advice is by the cause",
         arguments: [
             (403, "http://h/a?X-Amz-Signature=abc", "expires"), (403, "http://h/a", "--user-agent"),
-            (404, "http://h/a", "typo"),
+            (403, "https://b.s3.eu-west-1.amazonaws.com/a", "--aws-sigv4"),
+            (401, "https://h/v2/o/r/blobs/sha256:0a", "oci:REGISTRY"), (404, "http://h/a", "typo"),
             (410, "http://h/a", "for good"), (416, "http://h/a", "fk forget"), (451, "http://h/a", "legal"),
             (500, "http://h/a", nil),
         ])

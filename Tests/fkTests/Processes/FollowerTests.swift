@@ -44,6 +44,43 @@ struct FollowerTests {
         await end(owner)
     }
 
+    @Test("a command says that the process that runs the downloads has not its proxy, unless it has the same one")
+    func otherProxy() async throws {
+        let owner = try await owner()
+        server.serve("/a", body)
+        let proxy = ["http_proxy": "http://me:secret@127.0.0.1:1"]
+        let told = try await sandbox.start(["get", server.url("/a")], environment: proxy).end()
+        #expect(
+            told.errors.contains(
+                "process \(owner.pid) runs the downloads of this work path. It uses the proxies of its own environment, not "
+                    + "127.0.0.1:1 of this one"), "\(told.errors)")
+        #expect(!told.errors.contains("secret"))
+        let detached = try await sandbox.start(["get", server.url("/a"), "--detach"], environment: proxy).end()
+        #expect(detached.errors.contains("not 127.0.0.1:1 of this one"), "\(detached.errors)")
+        let spared = proxy.merging(["no_proxy": "127.0.0.1"]) { $1 }
+        for environment in [spared, [:]] {
+            let same = try await sandbox.start(["get", server.url("/a")], environment: environment).end()
+            #expect(same.status == 0 && !same.errors.contains("of its own environment"), "\(same.errors)")
+        }
+        await end(owner)
+    }
+
+    @Test("the warning names the credentials that the files may need and the other process has not")
+    func otherCredentials() throws {
+        func warnings(_ attributes: [String: String], _ change: (inout TaskOptions) -> Void = { _ in }) -> [String] {
+            var task = TaskDescription(url: "https://files.example/a")
+            task.attributes = attributes
+            change(&task.options)
+            let own = ["AWS_ACCESS_KEY_ID": "AKIA", "AWS_SECRET_ACCESS_KEY": "s3cret", "DOCKER_CONFIG": "/d"]
+            return EngineEnvironment(of: ProcessInfo.processInfo.processIdentifier, own: own).warnings(about: [task])
+        }
+        #expect(warnings([:]).isEmpty)
+        let signed = warnings([:]) { $0.awsSignature = "aws:amz:us-east-1:s3" }
+        #expect(signed.first?.contains("not this AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY. If") == true, "\(signed)")
+        #expect(!signed.joined().contains("s3cret"))
+        #expect(warnings(["source-token": "oci"]).first?.contains("not this DOCKER_CONFIG. If these") == true)
+    }
+
     @Test("a file that failed before is fetched again: no old error, status 0; a new watch prints nothing of it")
     func earlierFailure() async throws {
         let owner = try await owner()
@@ -112,6 +149,20 @@ struct FollowerTests {
         let last = try #require(try JSON.lines(watched.output).last { $0["event"] as? String == "barrel" })
         #expect(last["complete"] as? Int == 5 && last["total"] as? Int == 5)
         #expect(last["isExpectedKnown"] as? Bool == true)
+    }
+
+    @Test("barrel watch --json reports the end of a member that is trashed") func trashed() async throws {
+        server.serve("/one", body)
+        try await sandbox.done("get", server.url("/one"), "-b", "set")
+        let owner = try await owner()
+        let watch = try sandbox.start("barrel", "watch", "set", "--json")
+        #expect(try await eventually { watch.output.contains("\"complete\":1") ? true : nil } == true)
+        try await sandbox.done("trash", "-y", server.url("/one"))
+        #expect(
+            try await eventually { watch.output.contains("\"state\":\"unknown\"") ? true : nil } == true,
+            "\(watch.output)")
+        await end(owner)
+        _ = await watch.end()
     }
 
     @Test(

@@ -8,7 +8,7 @@ import Testing
         _ source: ShardRequest.Source, count: Int? = nil, offset: Int? = nil, plan: ShardPlan? = nil,
         _ environment: [String: String] = [:]
     ) throws(ShardError) -> (shard: Shard, plan: ShardPlan) {
-        try ShardRequest(source, count: count, offset: offset).resolve(plan, of: "The barrel b", in: environment)
+        try ShardRequest(source, count: count, offset: offset).resolve(plan, of: .barrel("b"), in: environment)
     }
 
     private func slurm(_ id: Int, _ first: Int, _ last: Int, step: Int = 1, count: Int? = nil) -> [String: String] {

@@ -36,6 +36,26 @@ import Testing
         }
     }
 
+    @Test("a saved folder is what the folders of lists are in") func savedFolder() async throws {
+        let (server, sandbox) = (try FaultServer(), try Sandbox())
+        for name in ["a", "b", "c"] {
+            server.route("/\(name)/") { _ in
+                .ok(Self.page(["f"]), headers: ["Content-Type": "text/html"])
+            }
+            server.serve("/\(name)/f", Array(name.utf8))
+        }
+        server.route("/list.txt") { [base = server.base] _ in .ok(Array("\(base)/a/f\n".utf8)) }
+        try await sandbox.done("config", "set", "directory", "base")
+        for name in ["a", "b"] { try await sandbox.done("get", "-r", server.url("/\(name)/")) }
+        try await sandbox.done("barrel", "import", "pub", server.url("/c/"))
+        try await sandbox.done("barrel", "run", "pub")
+        try await sandbox.done("get", "-i", server.url("/list.txt"))
+        #expect(try sandbox.names() == ["base"])
+        for (place, text) in [("a/f", "a"), ("b/f", "b"), ("pub/f", "c"), ("list.txt/f", "a")] {
+            #expect(try sandbox.bytes("base/\(place)") == Array(text.utf8))
+        }
+    }
+
     @Test(
         "the same files as on the server, with odd names, from every server",
         arguments: FolderServer.Kind.allCases.filter(\.isHere))
@@ -120,6 +140,10 @@ import Testing
         #expect(!sandbox.exists("later/a"))
         try await sandbox.done("barrel", "run", "later")
         #expect(try Self.tree("\(sandbox.files)/later").keys.sorted() == ["a"])
+        let elsewhere = try await sandbox.fk(
+            "barrel", "import", "later", server.url("/pub/"), "--depth", "1", "-d", "zz")
+        #expect(elsewhere.errors.contains("The barrel later follows"), "\(elsewhere)")
+        #expect(!elsewhere.errors.contains("not in the list any more"), "\(elsewhere)")
     }
 
     @Test("--dry-run prints a line for each file, and makes nothing")
@@ -208,8 +232,16 @@ import Testing
         }
         let sandbox = try Sandbox()
         let result = try await sandbox.fk("get", "-r", server.url("/pub/"), "--retry", "0")
-        #expect(result.status == 1 && result.errors.contains(text), "\(result.errors)")
+        #expect(result.status == (status == 404 ? 4 : 1) && result.errors.contains(text), "\(result.errors)")
         #expect(try sandbox.names() == [])
+    }
+
+    @Test("a wrong login is refused, and not missing") func wrongLogin() async throws {
+        let server = try FaultServer()
+        server.route("/pub/") { _ in .status(401, headers: ["WWW-Authenticate": "Basic realm=x"]) }
+        let sandbox = try Sandbox()
+        let result = try await sandbox.fk("get", "-r", server.url("/pub/"), "--user", "u:wrong")
+        #expect(result.status == 1 && result.errors.contains("it refuses the login"), "\(result.errors)")
     }
 
     @Test("a login goes with the listings and the files of its server")

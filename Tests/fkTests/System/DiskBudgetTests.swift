@@ -22,9 +22,11 @@ final class DiskBudgetTests: ServedSuite {
     func run() async throws {
         for name in ["a", "b"] { try await sandbox.done("get", url(name)) }
         let result = try await sandbox.done("get", "-q", "--disk-budget", "900K", url("c"))
-        #expect(result.errors.contains("disk budget: 1 file deleted, "), "\(result.errors)")
+        #expect(result.errors.contains("disk budget: 1 file (\(sandbox.files)/a) deleted, "), "\(result.errors)")
         #expect(result.errors.hasSuffix(" freed\n"))
         #expect(try names == ["b", "c"])
+        let why = try await sandbox.done("why", url("a")).output
+        #expect(why.contains("the file is gone; fetch it again with: fk retry "), "\(why)")
         let history = try await sandbox.record(url("c")) { $0.state == .complete }?.history
         #expect(history?.contains { $0.by == "disk budget" } == true)
         try await sandbox.done("config", "set", "disk-budget", "900K")
@@ -33,7 +35,8 @@ final class DiskBudgetTests: ServedSuite {
         try await sandbox.done("get", "--disk-budget", "none", url("a"))
         #expect(try names == ["a", "b", "c"])
         let saved = try await sandbox.done("get", url("d"))
-        #expect(saved.errors.contains("disk budget: 2 files deleted, "), "\(saved.errors)")
+        let gone = "disk budget: 2 files (\(sandbox.files)/b, \(sandbox.files)/c) deleted, "
+        #expect(saved.errors.contains(gone), "\(saved.errors)")
         #expect(try names == ["a", "d"])
         #expect(try await sandbox.fk("config", "set", "disk-budget", "0").status == 2)
     }

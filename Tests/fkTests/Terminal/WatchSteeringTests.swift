@@ -111,4 +111,32 @@ import Testing
         let lines = frame(&model).joined(separator: "\n")
         #expect(lines.components(separatedBy: "all 8 slots are taken").count == 2)
     }
+
+    @Test("A wait that is over is no reason any more, and its task is in the queue again") func endedWait() {
+        var (soon, later) = (info("soon", .idle), info("later", .idle))
+        soon.wait = Waiting(.host, until: Date(timeIntervalSince1970: -1), host: "a.example")
+        later.wait = Waiting(.host, until: Date(timeIntervalSince1970: 60), host: "b.example")
+        var model = model([later, soon])
+        let lines = frame(&model).joined(separator: "\n")
+        #expect(!lines.contains("a.example") && lines.contains("b.example asked for 1m"), "\(lines)")
+        #expect(names(&model) == ["later", "soon"], "a task with a time is before the queue")
+        #expect(model.watched.tasks[soon.id].map { WatchedTasks.isQueued($0.info) } == true)
+    }
+
+    @Test("The answer to a verb on several tasks has no bytes of one of them, and counts what became of them")
+    func sums() {
+        func result(_ name: String, _ note: String, applied: Bool = true) -> VerbResult {
+            VerbResult(
+                id: id(name), url: "http://h/\(name)", verb: .suspend, before: .action, after: .suspend,
+                applied: applied, note: note)
+        }
+        var model = model(mixed)
+        model.answer(.verbs([result("a", "suspended, 0 B kept"), result("b", "suspended, 11.8 MiB kept")]))
+        #expect(model.message == "2 of 2 tasks: suspended")
+        model.answer(
+            .verbs([result("a", "suspended, 5 B kept"), result("b", "queued"), result("c", "is so", applied: false)]))
+        #expect(model.message == "2 of 3 tasks: 1 suspended, 1 queued")
+        model.answer(.verbs([result("a", "is complete", applied: false), result("b", "is complete", applied: false)]))
+        #expect(model.message == "0 of 2 tasks: is complete")
+    }
 }

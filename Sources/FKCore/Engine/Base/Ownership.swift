@@ -19,6 +19,8 @@ final class Ownership {
     private(set) var isLost = false
     /// True while the lock is released because the process may be suspended (`sleep`).
     private(set) var isAsleep = false
+    /// True if another process has used the work path while this one had released the lock (`sleep`).
+    private(set) var wasUsedAsleep = false
     /// The content of the lock file when it was released.
     private var lastContent: [UInt8]?
     /// The number of operations in progress.
@@ -35,9 +37,16 @@ final class Ownership {
     /// False once the lock is released or lost. The files then belong to another engine.
     var mayWrite: Bool { !isClosed && !isLost && !isAsleep }
 
-    /// - Throws: `.cancelled` once the engine closes, since another engine may own the work path by then.
+    /// - Throws: `.cancelled` once the engine closes, since another engine may own the work path by then; `.workPathBusy` if it closes
+    ///   because another process has used the work path meanwhile, which is no cancellation by the application.
     func checkOpen() throws(DownloadError) {
-        guard !isClosing else { throw DownloadError(.cancelled, "The downloader is closed.") }
+        guard !isClosing else {
+            guard wasUsedAsleep else { throw DownloadError(.cancelled, "The downloader is closed.") }
+            throw DownloadError(
+                .workPathBusy,
+                "Another process has used the work path while this application was in the background, so the downloader has "
+                    + "closed: create another one.")
+        }
         guard !isAsleep else {
             throw DownloadError(.cancelled, "The downloader is in the background: call leaveBackground() first.")
         }
@@ -101,7 +110,11 @@ final class Ownership {
         guard isAsleep else { return }
         isAsleep = false
         let isUntouched = EngineLock.content(workPath) == lastContent
-        if isUntouched, let lock = try? EngineLock.tryAcquire(workPath) { self.lock = lock } else { isLost = true }
+        if isUntouched, let lock = try? EngineLock.tryAcquire(workPath) {
+            self.lock = lock
+        } else {
+            (isLost, wasUsedAsleep) = (true, true)
+        }
     }
 
     // MARK: Closing

@@ -37,6 +37,8 @@ package protocol EngineAccess: AnyObject, Sendable {
     func takeProblems() async -> [DownloadError]
     /// An application has asked about a URL that has no task: a problem, once for each URL.
     func recordUnknown(_ url: String) async
+    /// An application has asked for something that cannot be: a problem.
+    func recordProblem(_ error: DownloadError) async
 
     // MARK: Requests
 

@@ -29,6 +29,8 @@ package final class TaskEntry {
     var kept = KeptFiles()
     /// The places from which response middlewares have moved the file, as they were left there.
     package private(set) var left: [SetAsideFile] = []
+    /// `DownloadInfo.besides`.
+    private(set) var besides: Int64 = 0
     /// The received bytes in the last report to download middlewares.
     package var reported: Int64 = 0
     /// True if it counts among the tasks that can still run.
@@ -140,7 +142,9 @@ package final class TaskEntry {
     /// Adds, drops or restarts ranges. The counters on disk are not theirs until the next write.
     @inline(__always)
     func remakeRanges(_ change: (inout TaskRecord) -> Void) {
+        let before = record.received
         change(&record)
+        besides &+= before &- record.received
         unsaved.rangesChanged = true
     }
 

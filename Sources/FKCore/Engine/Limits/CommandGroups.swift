@@ -176,8 +176,8 @@ package struct CommandGroups: Sendable {
     }
 
     /// The groups with tasks that can still run and the number of those tasks, in the order of creation.
-    package var all: [(limits: OwnLimits, open: Int)] {
-        groups.map { ($0.limits, $0.open) }.filter { $0.1 > 0 }
+    package var all: [(number: Int32, limits: OwnLimits, open: Int)] {
+        groups.map { ($0.number, $0.limits, $0.open) }.filter { $0.2 > 0 }
     }
 
     private mutating func removeIfIdle(_ number: Int32) {

@@ -19,6 +19,8 @@ package struct LimitsReport: Codable, Sendable, Hashable {
         package var jobs: Int?
         /// The number of its tasks that can still run.
         package var tasks: Int
+        /// The barrels of its running tasks that its rate limits; nil from an older process.
+        package var barrels: [String]?
     }
 
     /// The limit of all tasks from `fk limit` that is in force now; nil for none.
@@ -35,6 +37,15 @@ package struct LimitsReport: Codable, Sendable, Hashable {
     package var barrels: [Barrel] = []
     /// The running commands with limits, in the order in which they began.
     package var commands: [Command] = []
+
+    /// The limit in force of all tasks, or of a barrel's members, which may be that of running commands; nil for none.
+    package func inForce(ofBarrel name: String?) -> Int64? {
+        let own = if let name { barrels.first { $0.name.isExactly(name) }?.rate } else { rate }
+        let rates = commands.filter { command in
+            name.map { command.barrels?.containsExactly($0) ?? false } ?? true
+        }.compactMap(\.rate)
+        return [own, rates.isEmpty ? nil : rates.reduce(0, +)].compactMap(\.self).filter { $0 > 0 }.min()
+    }
 
     /// The stored limits of a work path whose engine is not running.
     ///

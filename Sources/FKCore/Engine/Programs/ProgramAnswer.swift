@@ -18,7 +18,7 @@ struct ProgramAnswer: Sendable, Hashable {
     struct Retry: Sendable, Hashable {
         /// In seconds, at least 0.
         var after = 0.0
-        /// The new address of the file in normal form; nil for the present one.
+        /// The new address of the file in normal form; nil for the present one. For the stage failure.
         var from: String?
     }
 
@@ -56,6 +56,9 @@ struct ProgramAnswer: Sendable, Hashable {
         case .head, .failure:
             retry = try Self.retry(members["retry"])
             fail = try Self.reason(members["fail"])
+            if stage == .head, retry?.from != nil {
+                throw Fault("wrote a retry with \"from\", which only the stage failure has")
+            }
             if retry != nil, fail != nil { throw Fault("asks for a retry and for a failure") }
         case .download: break
         }

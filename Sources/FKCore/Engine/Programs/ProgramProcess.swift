@@ -18,6 +18,9 @@ final class ProgramProcess {
     /// The maximum number of bytes of one read, so that one program's output does not delay the others.
     private static let portion = 64 << 10
 
+    /// The groups of all programs at work.
+    private static let groups = Locked<Set<pid_t>>([])
+
     private let pid: pid_t
     private var process: Int32
     private(set) var input: Int32
@@ -50,7 +53,11 @@ final class ProgramProcess {
         unwritten = bytes[...]
         deadline = now + Int64(timeLimit.inSeconds * 1e9)
         self.report = report
+        Self.groups.withLock { _ = $0.insert(program.pid) }
     }
+
+    /// Kills all programs and their children, for a process that ends at once.
+    static func killAll() { groups.withLock { for group in $0 { kill(-group, SIGKILL) } } }
 
     /// Readable when it has ended; -1 while its end is known, and where the system has no such descriptor.
     var ending: Int32 { exit != nil && report != nil ? -1 : process }
@@ -149,9 +156,13 @@ final class ProgramProcess {
     private func reap() {
         guard !isReaped, report == nil else { return }
         var status: Int32 = 0
-        let result = waitpid(pid, &status, WNOHANG)
-        guard result == pid || (result < 0 && errno == ECHILD) else { return }
-        isReaped = true
+        isReaped = Self.groups.withLock { groups in
+            let result = waitpid(pid, &status, WNOHANG)
+            guard result == pid || (result < 0 && errno == ECHILD) else { return false }
+            groups.remove(pid)
+            return true
+        }
+        guard isReaped else { return }
         Self.close(&process)
     }
 

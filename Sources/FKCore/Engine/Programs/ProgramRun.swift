@@ -24,6 +24,9 @@ package struct ProgramRun: Sendable {
         self.directory = directory
     }
 
+    /// Kills all programs of this process and their children, before it ends at once.
+    package static func killAll() { ProgramProcess.killAll() }
+
     /// The path of the program, if it can be run at present.
     ///
     /// - Throws: `.middleware` with the reason: it is missing or not executable.

@@ -148,3 +148,8 @@ extension TaskRecord {
         (state == .complete ? path : nil) ?? workPath.destination(of: self).path(of: presentName)
     }
 }
+
+extension DownloadRecord: CustomStringConvertible {
+    /// The id, the state, the name and the URL, with the secrets of the URL masked.
+    public var description: String { "DownloadRecord(\(id.short), \(state), \(name), \(URLMasking.mask(url)))" }
+}

@@ -29,7 +29,7 @@ package final class Observers: @unchecked Sendable {
             case .url(let url): self = .url(try URLNormalizer.normalize(url))
             case .id(let id): self = .id(id)
             case .barrel, .state, .all:
-                throw DownloadError(.invalidArgument, "Info callbacks are for one task: give its URL or id.")
+                throw DownloadError(.invalidArgument, "A callback or sequence follows one task: give its URL or id.")
             }
         }
     }

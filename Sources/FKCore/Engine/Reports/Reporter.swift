@@ -38,6 +38,7 @@ final class Reporter {
         var info = DownloadInfo(entry.record)
         info.order = ChangeOrder(number: entry.record.number, generation: entry.info.generation, isInMemory: true)
         info.count.received = entry.received
+        info.besides = entry.besides
         if let counters = entry.run?.counters { info.received = counters.applied(to: entry.record.ranges).received }
         info.bytesPerSecond = info.state == .action ? entry.bytesPerSecond : 0
         info.wait = schedule.waiting(of: entry) ?? info.wait
@@ -147,8 +148,11 @@ final class Reporter {
         }
         // Listeners of a barrel also receive changes of members that never run: suspended, cancelled or trashed while
         // they waited.
-        if !observers.barrels.isEmpty, !entry.record.barrels.isEmpty { armReports(whileIdle: true) }
+        if !entry.record.barrels.isEmpty { membersChanged() }
     }
+
+    /// Reports the sums of barrels soon, even if no task runs: a member has joined, left or changed its state.
+    func membersChanged() { if !observers.barrels.isEmpty { armReports(whileIdle: true) } }
 
     private func tellMiddlewares(_ entry: TaskEntry) {
         let middlewares = entry.middlewares(of: chains.download)

@@ -256,6 +256,11 @@ struct Preparation {
             if let reason = claim.reason {
                 run.appendHistory(by: "part", "\(folder.path(of: name)) \(reason): it stays, and another name is used")
             }
+            if case .foreign(let reason) = claim {
+                book.problems.append(
+                    "\(folder.path(of: name)) \(reason): it stays, and the unfinished file has another name.",
+                    code: .fileExists)
+            }
             return nil
         }
         if claim.allows(.shorten), file.openedLength == 0 || !entry.isNew {

@@ -248,13 +248,21 @@ final class Publication {
     /// Completes the task with a file that existed before. The part is removed.
     private func keepExisting(_ name: String) throws(DownloadError) {
         let path = folder.path(of: name)
-        _ = try folder.fileLength(name)
+        let size = try folder.fileLength(name)
         entry.record.keep(foreign: path)
+        entry.remakeRanges { $0.fill(size) }
         if sumsOf != nil { unlink(book.workPath.piecesPath(entry.id)) }
         // The record written before the rename says nothing of this.
         state = .open
         part.file.remove()
-        run.appendHistory(by: "existing", "\(path) was there already: it was kept")
+        let began = entry.record.started?.timeIntervalSince1970 ?? .infinity
+        guard let status = folder.status(of: name), Double(status.changeTime) / 1e9 > began else {
+            return run.appendHistory(by: "existing", "\(path) was there already: it was kept")
+        }
+        run.appendHistory(by: "existing", "\(path) appeared during the download: it was kept")
+        book.problems.append(
+            "\(path) appeared during the download: it was kept as it is, and the bytes that were fetched were dropped.",
+            code: .fileExists)
     }
 
     /// Stores the proof that the file is the task's in the record, and as a mark on the file. With `Durability.power` the record

@@ -12,9 +12,9 @@ struct ResponseChainEnd: Sendable {
     var retry: (name: String, request: RetryRequest)?
 
     /// Runs the chain. The first error ends it, except after a failed download, which all middlewares receive. A middleware
-    /// that names no readable regular file as the finished one has failed: the file it received counts. So has one that names a
-    /// file that was there before, while the received one is still there. One that has moved the file into a work path has failed
-    /// as well, and the moved file counts.
+    /// that names no readable regular file as the finished one has failed: the file it received counts. So has one that sets an
+    /// error, and one that names a file that was there before, while the received one is still there. One that has moved the file
+    /// into a work path has failed as well, and the moved file counts.
     ///
     /// - Parameters:
     ///   - workPath: of the task; nil after a failed download.
@@ -25,16 +25,28 @@ struct ResponseChainEnd: Sendable {
     ) async -> ResponseChainEnd {
         var response = response
         var received = received
+        // A middleware cannot turn a failed download into a complete one, nor change its error.
+        let failure = response.error
         var retry: (name: String, request: RetryRequest)?
         for middleware in chain {
             do {
                 let began = KernelTime.now
-                let answer = try await middleware.process(response)
-                if response.error == nil, let path = answer.fileURL?.path, let fault = fault(of: path) {
-                    let error = DownloadError(
-                        .middleware, "\(middleware.name) names \(path) as the finished file: \(fault).")
-                    return .init(response: response, received: received, failure: (middleware.name, error))
+                var answer = try await middleware.process(response)
+                if failure == nil {
+                    // A middleware that sets an error means the same as one that throws it.
+                    if let error = answer.error { throw error }
+                    guard let path = answer.fileURL?.path else {
+                        throw DownloadError(
+                            .middleware,
+                            "The response middleware \"\(middleware.name)\" removed the finished file from its response: "
+                                + "set fileURL to the file's place, or throw an error to refuse the file.")
+                    }
+                    if let fault = fault(of: path) {
+                        throw DownloadError(
+                            .middleware, "\(middleware.name) names \(path) as the finished file: \(fault).")
+                    }
                 }
+                answer.error = failure
                 if let path = answer.fileURL?.path {
                     try received?.adopt(path, leftBehind: answer.leftBehind, since: began, from: middleware.name)
                 }
@@ -49,7 +61,7 @@ struct ResponseChainEnd: Sendable {
                     return .init(response: response, received: received, failure: (middleware.name, error))
                 }
             } catch {
-                if response.error == nil {
+                if failure == nil {
                     return .init(response: response, received: received, failure: (middleware.name, error))
                 }
                 if let request = error as? RetryRequest, retry == nil { retry = (middleware.name, request) }

@@ -73,12 +73,12 @@ extension Transfer {
     func laneFailed(_ lane: Lane, _ error: DownloadError) {
         var error = lane.echo?.mask(error) ?? error
         if error.status == 401, error.code == .httpStatus, error.url == nil,
-            entry.record.task.optionsBox?.value.headers?.contains(where: {
-                $0.name.caseInsensitiveEquals("Authorization")
-            })
-                == true
+            entry.record.task.optionsBox?.value.hasAuthorization == true
         {
-            error.message = "The server answered 401: it refuses the login."
+            error.message = RetryRules.refusingLogin(error.message)
+        }
+        if error.status == 407, ProxyAddress.hasLogin(proxy(of: lane.mirror ?? url)) {
+            error.message = RetryRules.refusingLogin(error.message)
         }
         if keepsUnprovenEnd(lane, error) { return laneEnded(lane) }
         let others = lanes.count - 1
@@ -104,6 +104,13 @@ extension Transfer {
             run.appendHistory(by: "connection", "\(error.message) The file continues with \(rest).")
         }
         laneEnded(lane)
+    }
+
+    /// The proxy for that URL; nil without one.
+    private func proxy(of url: String) -> String? {
+        let options = entry.record.task.options.transportOptions(over: schedule.configure.transport)
+        return ProxyAddress.text(
+            option: options.proxy, url: url, environment: ProcessInfo.processInfo.environment)
     }
 
     /// Requests the range of the only lane in another way, if its server has refused the range.

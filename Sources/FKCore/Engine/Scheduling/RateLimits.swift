@@ -195,8 +195,14 @@ package final class RateLimits {
     func report() throws -> LimitsReport {
         var report = try LimitsReport(stored: workPath, at: clock.date)
         report.configured = schedule.configure.rateLimit.flatMap { $0 > 0 ? $0 : nil }
-        report.commands = schedule.groups.all.map {
-            .init(rate: $0.limits.rateLimit, jobs: $0.limits.maxAction, tasks: $0.open)
+        let limited = schedule.running.values.filter {
+            schedule.groups.limiter(of: $0.group, barrels: $0.record.barrels) != nil
+        }
+        report.commands = schedule.groups.all.map { group in
+            let barrels = Set(limited.lazy.filter { $0.group == group.number }.flatMap(\.record.barrels))
+            return .init(
+                rate: group.limits.rateLimit, jobs: group.limits.maxAction, tasks: group.open, barrels: barrels.sorted()
+            )
         }
         return report
     }

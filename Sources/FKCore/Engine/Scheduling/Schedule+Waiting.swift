@@ -56,6 +56,11 @@ extension Schedule {
         return notice
     }
 
+    /// The tasks in the ready queue; nil if there are too many for the notice.
+    var queued: Set<String>? {
+        ready.count > WaitNotice.maxQueued ? nil : Set(ready.all.map(\.id.hex))
+    }
+
     // MARK: The waiting list
 
     /// The queued tasks in the order in which they would start now. Tasks in the ready queue come first, with those

@@ -6,14 +6,17 @@ final class WaitNotices {
     private let workPath: WorkPath
     private let schedule: Schedule
     private let ownership: Ownership
+    /// True if every task may run.
+    private let runsAll: Bool
     /// What was last written.
     private var last: WaitNotice
 
     /// Restores the pauses that an earlier engine has written.
-    init(_ workPath: WorkPath, _ schedule: Schedule, _ ownership: Ownership) {
+    init(_ workPath: WorkPath, _ schedule: Schedule, _ ownership: Ownership, runsAll: Bool) {
         self.workPath = workPath
         self.schedule = schedule
         self.ownership = ownership
+        self.runsAll = runsAll
         last = WaitNotice.read(from: workPath)
         schedule.hosts.restorePauses(
             last, at: schedule.clock, atMost: schedule.configure.retry.maxRetryAfterSeconds)
@@ -24,6 +27,7 @@ final class WaitNotices {
         guard ownership.mayWrite else { return }
         var notice = schedule.notice(isClosing: ownership.isClosing)
         if !ownership.isClosing { notice.rates = rates }
+        if !runsAll, notice.slots != nil || !notice.hosts.isEmpty { notice.queued = schedule.queued }
         guard notice != last else { return }
         last = notice
         // Only other processes read this file, so a full disk must not stop downloads.

@@ -34,18 +34,24 @@ public struct TrimmedFiles: Sendable, Hashable {
     package var summary: String {
         var parts: [String] = []
         if !barrels.isEmpty {
-            let names = barrels.prefix(3).joined(separator: ", ") + (barrels.count > 3 ? ", ..." : "")
-            parts.append("the files of \(Plural.count(barrels.count, "barrel")) (\(names))")
+            parts.append("the files of \(Plural.count(barrels.count, "barrel")) (\(Self.names(barrels)))")
         }
-        if !files.isEmpty { parts.append(Plural.count(files.count, "file")) }
+        if !files.isEmpty {
+            parts.append("\(Plural.count(files.count, "file")) (\(Self.names(files.map(\.path))))")
+        }
         return "\(parts.joined(separator: " and ")) deleted, \(ByteSize.format(freedBytes)) freed"
+    }
+
+    private static func names(_ all: [String]) -> String {
+        all.prefix(3).joined(separator: ", ") + (all.count > 3 ? " and \(all.count - 3) more" : "")
     }
 }
 
 /// Deletes finished files until the rest fits: a barrel with its published set as a whole, and files of tasks without a barrel one by one.
 ///
 /// A member of several barrels is deleted with the last of them. The tasks stay, so the files can be downloaded again. A barrel with a member
-/// that waits or is being downloaded is in use.
+/// that waits or is being downloaded is in use. A published set stays unless each of its files still has a member of the barrel: the set may be
+/// the only copy of the others.
 package struct DiskTrim {
     /// Bytes that a disk lacks.
     package struct Shortage: Sendable, Hashable {
@@ -67,10 +73,25 @@ package struct DiskTrim {
         var barrel: String?
         var used: Date
         var files: [TaskRecord] = []
+        /// True if the published set goes as well.
+        var hasSet = false
         var inodes: [Inode: Int64] = [:]
 
         var bytes: Int64 { inodes.values.reduce(0, +) }
         func bytes(on device: UInt64) -> Int64 { inodes.reduce(0) { $0 + ($1.key.device == device ? $1.value : 0) } }
+    }
+
+    /// A published set, and how many of its files, by the last part of their names, have no member that was seen yet.
+    private struct PublishedFiles {
+        let folder: String
+        let mark: SetMark
+        let used: Date
+        var orphans: [ExactText: Int] = [:]
+
+        mutating func found(_ record: TaskRecord) {
+            guard let path = record.path, let count = orphans[ExactText(path.lastPathPart)] else { return }
+            orphans[ExactText(path.lastPathPart)] = count > 1 ? count - 1 : nil
+        }
     }
 
     private let workPath: WorkPath
@@ -94,7 +115,9 @@ package struct DiskTrim {
         var units: [ExactText: Unit] = [:]
         var single: [Unit] = []
         var open = room.barrels
+        var sets = try publishedSets()
         let records = try StoreReader(workPath).records(where: { record in
+            for barrel in record.barrels { sets[ExactText(barrel)]?.found(record) }
             if record.state == .idle || record.state == .action {
                 for barrel in record.barrels { open.insert(ExactText(barrel)) }
             }
@@ -116,7 +139,15 @@ package struct DiskTrim {
                 units[ExactText(barrel)] = unit
             }
         }
-        try addSets(to: &units)
+        for (barrel, set) in sets where set.orphans.isEmpty && workPath.hasBarrel(barrel.text) {
+            var unit = units.removeValue(forKey: barrel) ?? Unit(barrel: barrel.text, used: set.used)
+            unit.used = max(unit.used, set.used)
+            unit.hasSet = true
+            for file in set.mark.files {
+                if let (inode, size) = Self.inode(set.folder.path(of: file.name)) { unit.inodes[inode] = size }
+            }
+            units[barrel] = unit
+        }
         let all = Array(units.values) + single
         var users: [Inode: Int] = [:]
         var result = TrimmedFiles()
@@ -163,8 +194,9 @@ package struct DiskTrim {
         }
     }
 
-    /// Adds the published sets, also those of barrels without members.
-    private func addSets(to units: inout [ExactText: Unit]) throws {
+    /// The published sets by their barrels, of which some may be gone.
+    private func publishedSets() throws -> [ExactText: PublishedFiles] {
+        var sets: [ExactText: PublishedFiles] = [:]
         for file in try FileIO.names(in: workPath.setsFolder) where file.hasSuffix(".set") {
             let path = workPath.setsFolder.path(of: file)
             var status = stat()
@@ -173,18 +205,16 @@ package struct DiskTrim {
                 let folder = try? SetRecord(name, in: workPath)?.folder, let mark = SetMark(in: folder)
             else { continue }
             let used = Date(timeIntervalSince1970: Double(status.modificationTime) / 1e9)
-            var unit = units.removeValue(forKey: ExactText(name)) ?? Unit(barrel: name, used: used)
-            unit.used = max(unit.used, used)
-            for file in mark.files {
-                if let (inode, size) = Self.inode(folder.path(of: file.name)) { unit.inodes[inode] = size }
-            }
-            units[ExactText(name)] = unit
+            var set = PublishedFiles(folder: folder, mark: mark, used: used)
+            for file in mark.files { set.orphans[ExactText(file.name.lastPathPart), default: 0] += 1 }
+            sets[ExactText(name)] = set
         }
+        return sets
     }
 
     private func delete(_ unit: Unit, _ gone: inout Set<ExactText>, _ result: inout TrimmedFiles) throws -> Bool {
         if let barrel = unit.barrel {
-            guard try deleteSet(of: barrel, &result) else {
+            guard try !unit.hasSet || deleteSet(of: barrel, &result) else {
                 result.inUse.append(barrel)
                 return false
             }

@@ -40,8 +40,8 @@ struct PreparedRequest: Sendable {
             } catch {
                 return .failure(
                     DownloadError(
-                        wrapping: error, code: .middleware, message: "The request middleware \(middleware.name) failed."
-                    ))
+                        wrapping: error, code: .middleware,
+                        message: "The request middleware \"\(middleware.name)\" failed."))
             }
         }
         let names = secret.union(taskSecret.map { $0.lowercased() })

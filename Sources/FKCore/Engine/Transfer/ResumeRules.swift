@@ -194,6 +194,9 @@ package enum ResumeRules {
             case 200, 203: whole(head, ask, known, segments)
             case 206: partial(head, ask, known, segments)
             case 416 where ask.usesRange: unsatisfied(head, ask, known, segments)
+            // Whether it heeds a range is not known.
+            case _ where head.isUnknownSuccess:
+                ask.usesRange ? HeadDecision.askAgain(.withoutRange) : whole(head, ask, known, segments)
             default: HeadDecision.refuse(RetryRules.error(for: head, now: now))
             }
         if head.contentCoding != nil, let error = suspicion(of: head, decision, ask: ask, known: known, now: now) {
@@ -296,6 +299,8 @@ package enum ResumeRules {
         do { length = try ContentLength.parse(head) } catch { return .refuse(error) }
         if let error = sizeError(length, known) ?? otherFile(head, known) { return .refuse(error) }
         guard ask.usesRange else { return .startOver(total: length) }
+        // Asked once more before the stored bytes are dropped.
+        if ask.again == nil, known.version.isEmptied(by: head) { return .askAgain(.plainRange) }
         // All bytes of a file of unknown length were there.
         if let length, length == ask.start, ask.end == nil, known.length == nil, segments <= 1, isOfStored(head, known),
             ask.ifRange == nil || known.joins(head) != .unknown

@@ -160,6 +160,7 @@ extension TaskOptions {
         options.connections = nil
         options.existing = nil
         options.deadline = nil
+        options.runSeconds = nil
         options.reuse = nil
         return options
     }

@@ -3,7 +3,8 @@ import Foundation
 
 extension TaskControl {
     /// Fetches finished files again. Tasks in other states are left out, except those whose refresh or repair has not ended. A
-    /// suspended one continues with the bytes that it has, if the same bytes of the file are asked for.
+    /// suspended or waiting one continues with the bytes that it has, if the same bytes of the file are asked for. One with
+    /// `isRestored` is complete again.
     ///
     /// The file stays as it is, under its name, until the new one is whole. Of a file with known damage the damaged bytes are
     /// fetched into a copy (`Transfer.copyDamaged`), from a mirror first, if there is one; otherwise the whole file is fetched. A
@@ -15,11 +16,17 @@ extension TaskControl {
         var count = 0
         for renewal in renewals {
             guard let entry = try book.find(renewal.id), entry.run == nil, entry.record.mayRenew else { continue }
+            // Another command has had it repaired already.
+            if let seen = renewal.seen, entry.record.ofFinished.written?.matches(seen) != true { continue }
+            if renewal.isRestored == true {
+                restore(entry)
+                continue
+            }
             entry.awaitsProof = false
             let isRepair = isRepairable(entry.record.ofFinished, renewal)
             let damaged = isRepair ? renewal.damaged : nil
             count += 1
-            if entry.record.state == .suspend, entry.record.former?.damaged == damaged {
+            if [.suspend, .idle].contains(entry.record.state), entry.record.former?.damaged == damaged {
                 join(entry, group: group)
                 queue(entry)
                 continue
@@ -38,6 +45,20 @@ extension TaskControl {
             queue(entry)
         }
         return count
+    }
+
+    /// The finished file is right: a refresh or repair of it that has not ended counts no more.
+    private func restore(_ entry: TaskEntry) {
+        guard let former = entry.record.former, entry.record.state != .complete, FileNames.exists(former.path) else {
+            return
+        }
+        entry.record.removePart(of: book.workPath, book.owner)
+        entry.dropBytes()
+        entry.record.restoreFinished(former)
+        schedule.withdraw(entry.id)
+        book.appendHistory(entry, by: "repair", "the finished file is right: it is not fetched again")
+        reporter.change(entry, to: .complete)
+        book.write(entry)
     }
 
     /// False if the whole file has to be fetched.

@@ -192,7 +192,7 @@ extension TaskControl {
                     try AttributeRules.check(description.attributes)
                     if let folder = description.directory, checked?.isExactly(folder) != true {
                         // A folder that cannot be opened fails the attempt.
-                        if (try? Folder.isInWorkPath(book.workPath, folder)) == true { throw Folder.inWorkPath(folder) }
+                        if let error = try? Folder.inWorkPath(book.workPath, folder) { throw error }
                         checked = folder
                     }
                     records.append(.success(try book.newRecord(description, id, barrel: barrel)))

@@ -16,6 +16,7 @@ extension TaskControl {
     package func join(_ entry: TaskEntry, barrel name: String) {
         book.join(entry, barrel: name)
         limits.apply(to: entry)
+        reporter.membersChanged()
     }
 
     /// Makes existing tasks members. Their states do not change. A URL without a task is kept: its task joins when it is
@@ -77,6 +78,7 @@ extension TaskControl {
             book.write(entry)
         }
         barrels.save()
+        reporter.membersChanged()
         reporter.endBarrelSequences(name)
         return "\(leaving.count + awaited) removed from barrel \(name)"
     }

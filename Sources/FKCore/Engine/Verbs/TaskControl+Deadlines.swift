@@ -1,7 +1,7 @@
 import FKMiddleware
 import Foundation
 
-/// Tasks that are not complete at their deadline (`TaskOptions.deadline`).
+/// Tasks that are not complete at their deadline (`TaskOptions.deadline`), or at the end of the time for a run (`TaskOptions.runSeconds`).
 extension TaskControl {
     /// Queues a task whose retry has become due.
     func wake(_ id: TaskID) {
@@ -16,7 +16,9 @@ extension TaskControl {
             return
         }
         // The wall clock may have been set back, and the deadline may have been moved.
-        guard let error = entry.missedDeadline(at: clock.date) else { return schedule.watchDeadline(of: entry) }
+        guard let error = entry.missedDeadline(at: clock.date) ?? entry.runTimeError else {
+            return schedule.watchDeadline(of: entry)
+        }
         schedule.withdraw(id)
         entry.record.expire(error, at: clock.date)
         book.appendHistory(entry, by: "deadline", error.message)
@@ -39,14 +41,37 @@ extension TaskEntry {
             "The file was not complete at its deadline, \(Timestamp.seconds(deadline)).",
             url: URLMasking.mask(record.task.url), remedy: .extendDeadline)
     }
+
+    /// The error of a task whose time for a run is over; nil for a task without such a limit.
+    var runTimeError: DownloadError? {
+        guard let options = record.task.optionsBox?.value, options.deadline == nil, let seconds = options.runSeconds
+        else { return nil }
+        return DownloadError(
+            .deadlineExceeded,
+            "The file was not complete at its time limit, \(Plural.count(Int(seconds.rounded(.up)), "second")).",
+            url: URLMasking.mask(record.task.url), remedy: .extendDeadline)
+    }
 }
 
 extension Schedule {
-    /// Has `Alarms` report the task at its deadline, if it has one.
+    /// Has `Alarms` report the task at its deadline, if it has one. The time for a run has begun if the task is watched already.
     func watchDeadline(of entry: TaskEntry) {
-        guard let deadline = entry.record.task.optionsBox?.value.deadline else { return }
-        let seconds = min(max(deadline.timeIntervalSince(clock.date), 0), 1e9)
+        guard let options = entry.record.task.optionsBox?.value else { return }
+        let seconds: Double
+        if let deadline = options.deadline {
+            seconds = min(max(deadline.timeIntervalSince(clock.date), 0), 1e9)
+        } else if let time = options.runSeconds, alarms.expiries.due(of: entry.id) == nil {
+            seconds = time
+        } else {
+            return
+        }
         alarms.expiries.push(entry.id, due: clock.now + Int64((seconds * 1e9).rounded(.up)))
         setDeadline()
+    }
+
+    /// Watches the task by its new options: its time for a run begins anew.
+    func rewatchDeadline(of entry: TaskEntry) {
+        alarms.expiries.remove(entry.id)
+        watchDeadline(of: entry)
     }
 }

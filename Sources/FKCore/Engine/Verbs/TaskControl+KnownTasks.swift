@@ -31,7 +31,9 @@ extension TaskControl {
         switch effect {
         case .nothing, .compare: break
         case .adjust: adjust(entry, from: old)
-        case .restart: entry.taskRun?.restart()
+        case .restart:
+            if task.options.runSeconds != old.runSeconds { schedule.rewatchDeadline(of: entry) }
+            entry.taskRun?.restart()
         case .requeue: requeue(entry)
         case .queue: queue(entry, mayRun: mayRun || entry.isAdmitted)
         case .fetchAgain:
@@ -191,7 +193,7 @@ extension TaskControl {
         let isOtherProof = new.checksum != old.checksum || new.signature != old.signature
         if isOtherProof, run.transfer?.lanes.isEmpty ?? true { return run.restart() }
         if entry.record.version.isUnproven { return run.restart() }
-        if new.deadline != old.deadline { schedule.watchDeadline(of: entry) }
+        if new.deadline != old.deadline || new.runSeconds != old.runSeconds { schedule.rewatchDeadline(of: entry) }
         if new.rateLimit != old.rateLimit { limits.apply(to: entry) }
         if new.connections != old.connections { run.setConnections(limits.connections(of: entry)) }
     }

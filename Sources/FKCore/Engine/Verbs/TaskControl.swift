@@ -107,6 +107,7 @@ package final class TaskControl {
     package func requeue(_ entry: TaskEntry) {
         entry.freshen()
         schedule.alarms.wakes.remove(entry.id)
+        schedule.alarms.expiries.remove(entry.id)
         if entry.isAdmitted { enqueue(entry) }
         book.write(entry)
     }

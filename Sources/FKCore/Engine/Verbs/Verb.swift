@@ -89,3 +89,8 @@ package struct DigestCheck: Codable, Sendable, Hashable {
     /// The barrel that the task has joined for the request; nil if it was a member before.
     package var barrel: String?
 }
+
+extension VerbResult: CustomStringConvertible {
+    /// The verb, the note, the id and the URL, with the secrets of the URL masked.
+    public var description: String { "VerbResult(\(verb), \(note), \(id.short), \(URLMasking.mask(url)))" }
+}

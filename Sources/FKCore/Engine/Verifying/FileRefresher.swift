@@ -31,6 +31,13 @@ public struct RefreshedFile: Sendable, Hashable, Identifiable {
     /// True if the task's checksum, size or digests of pieces, such as those of a lock file, bind the file. Another version
     /// would be refused, so a changed file is not fetched again.
     public var isBound = false
+    /// True if the file has a refresh or repair that has not ended.
+    package var isUnfinished = false
+    /// What to fetch, or that the finished file counts again; nil if nothing is to be done.
+    package var renewal: Renewal? {
+        if isFetched { return Renewal(id) }
+        return isUnfinished && result == .unchanged ? .restoring(id) : nil
+    }
     /// True if the file is fetched.
     package var isFetched: Bool { result == .missing || result == .changed && !isBound }
 }
@@ -104,7 +111,7 @@ package struct FileRefresher: Sendable {
                 ? RefreshRules.decide(
                     await ask(record), known: record.versionOfFinished, askedAt: address(record), isBound: isBound)
                 : .missing,
-            isBound: isBound)
+            isBound: isBound, isUnfinished: record.state != .complete)
     }
 
     /// The address to ask. The validator is of this one, whichever others there are.
@@ -206,7 +213,8 @@ enum RefreshRules {
     /// | --- | --- |
     /// | 304 | unchanged |
     /// | 404, 410; a redirect to the address with a slash | gone |
-    /// | 200, 203, 206 with equivalent validators, or proven to be the file | unchanged |
+    /// | an empty one without validators, for a file that had both | failed |
+    /// | 200 or an unknown 2xx, 203, 206 with equivalent validators, or proven to be the file | unchanged |
     /// | 200, 203, 206 refuted | changed |
     /// | 200, 203, 206 otherwise | unchanged for a bound file, else changed |
     /// | any other status, no answer | failed |
@@ -221,7 +229,7 @@ enum RefreshRules {
         switch head.status {
         case 304: return .unchanged
         case 404, 410: return .gone
-        case 200, 203, 206: break
+        case _ where head.carriesFile: break
         default:
             return .failed(
                 DownloadError(
@@ -230,6 +238,13 @@ enum RefreshRules {
         }
         // A server sends requests for a folder to its name with a slash: the file is one now.
         if head.redirects > 0, URLParts(head.url).path == URLParts(url).path + "/" { return .gone }
+        if known.isEmptied(by: head) {
+            return .failed(
+                DownloadError(
+                    .incompleteBody,
+                    "The server answered with no bytes and no validators, and the file has \(Plural.count(known.length ?? 0, "byte")). "
+                        + "It stays as it is.", url: URLMasking.mask(head.url), status: head.status))
+        }
         let now = FileVersion(head, source: url)
         if known.isEquivalent(to: now) { return .unchanged }
         return switch known.joins(now) {
@@ -239,4 +254,9 @@ enum RefreshRules {
         case .refuted: .changed
         }
     }
+}
+
+extension RefreshedFile: CustomStringConvertible {
+    /// The answer, the id, and the URL with its secrets masked.
+    public var description: String { "RefreshedFile(\(result), \(id.short), \(URLMasking.mask(url)))" }
 }

@@ -30,6 +30,10 @@ public struct VerifiedFile: Sendable, Hashable, Identifiable {
     public var damaged: [Range<Int64>]
     /// What was compared, or why the file is damaged or unverifiable, for people.
     public var reason: String
+    /// True if a repair of the file has failed.
+    package var hasFailedRepair = false
+    /// The file that the record describes.
+    package var written: FileIdentity?
 }
 
 /// Reads finished files again and compares them with what is known about them.
@@ -76,6 +80,8 @@ package struct FileVerifier: Sendable {
         var file = VerifiedFile(
             id: record.id, url: record.task.url, path: record.path, result: .missing, damaged: [],
             reason: "there is no file")
+        file.written = record.written
+        file.hasFailedRepair = task.state == .error && task.former?.damaged != nil
         guard let path = record.path else { return file }
         let content: OpenFile
         do {
@@ -299,4 +305,9 @@ private struct ListedCheck: PieceCheck {
     }
     mutating func update(_ bytes: UnsafeRawBufferPointer) { digester.update(bytes) }
     func isRight(_ index: Int) -> Bool { digester.bytes() == digests[index] }
+}
+
+extension VerifiedFile: CustomStringConvertible {
+    /// The result, the id, the URL with its secrets masked, and the reason.
+    public var description: String { "VerifiedFile(\(result), \(id.short), \(URLMasking.mask(url)): \(reason))" }
 }

@@ -202,6 +202,12 @@ public struct SourceClient: Sendable {
         return answer
     }
 
+    /// The value of `Authorization` in the owner's options, for a URL of the place's own origin; nil without one.
+    func login(for url: String) -> String? {
+        guard let origin = URLOrigin(url), origin == place.address.flatMap({ URLOrigin($0) }) else { return nil }
+        return options.headers?.first { $0.name.caseInsensitiveEquals("Authorization") }?.value
+    }
+
     /// True if everything in a folder is left out by a pattern of `choice.exclude`, so that the folder need not be listed.
     ///
     /// - Parameter name: the path of the folder below the place, without a final slash.

@@ -29,6 +29,9 @@ public struct SourceReference: Sendable, Hashable, CustomStringConvertible {
     /// True for a name that stands for one version of several files. Another version of them has other addresses.
     package var isPublication: Bool { ["hf", "doi", "zenodo"].contains(scheme) }
 
+    /// True for a name in a bucket, which stands for one object unless all below it is asked for.
+    package var namesObject: Bool { ["s3", "gs", "az"].contains(scheme) }
+
     /// The last part of the path that is not empty; the scheme if there is none.
     public var lastPart: String {
         path.split(separator: "/").last.map { String($0) } ?? scheme

@@ -4,7 +4,7 @@ import Foundation
 
 /// Numbers about all tasks of a work path, for monitoring (`Downloader.metrics()`). `fk metrics` prints them.
 public struct DownloadMetrics: Codable, Sendable, Hashable {
-    /// The number of tasks in each state.
+    /// The number of tasks in each state. Unlike `BarrelInfo.states`, it has every state, also those without tasks.
     public private(set) var states: [DownloadState: Int]
     /// Failed tasks by error code. Codes of middlewares count as `other`, so that the number of series is bounded.
     public private(set) var errors: [String: Int] = [:]
@@ -24,8 +24,9 @@ public struct DownloadMetrics: Codable, Sendable, Hashable {
     public private(set) var barrels = 0
     /// True while a process runs the downloads of the work path.
     public private(set) var engineRuns = false
-    /// The limit of all tasks in bytes a second (`Control.setRateLimit`); nil for none.
-    public private(set) var rateLimit: Int64?
+    /// The limit of all tasks in bytes a second: the lower one of `Control.setRateLimit` and the downloader's `Configure.rateLimit`; nil
+    /// for none.
+    public package(set) var rateLimit: Int64?
     private var pausedHosts: Set<String> = []
 
     private enum CodingKeys: String, CodingKey {

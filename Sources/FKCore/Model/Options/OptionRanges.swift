@@ -101,7 +101,8 @@ extension TaskOptions {
 
     private var timeFault: String? {
         OptionRange.fault("options.timeout", seconds: timeoutSeconds, in: Self.timeouts)
-            ?? OptionRange.fault("options.stallTimeout", seconds: stallSeconds, in: Self.timeouts) ?? deadlineFault
+            ?? OptionRange.fault("options.stallTimeout", seconds: stallSeconds, in: Self.timeouts)
+            ?? OptionRange.fault("options.runSeconds", seconds: runSeconds, in: Self.timeouts) ?? deadlineFault
     }
 
     /// The range of timeouts, in seconds.
@@ -126,6 +127,7 @@ extension TaskOptions {
         }
         options.timeoutSeconds = timeoutSeconds.map(clamped)
         options.stallSeconds = stallSeconds.map(clamped)
+        options.runSeconds = runSeconds.map(clamped)
         if deadlineFault != nil { options.deadline = nil }
         return options
     }

@@ -67,6 +67,9 @@ package struct ProxyAddress: Sendable, Hashable {
         }
     }
 
+    /// True if the text has a user; false for nil.
+    package static func hasLogin(_ text: String?) -> Bool { text?.contains("@") == true }
+
     /// The text without user and password, also if it is not a valid address.
     package static func masked(_ text: String) -> String {
         guard let at = text.lastIndex(of: "@") else { return text }

@@ -8,6 +8,7 @@ import Foundation
 /// | 408, 425, 429, 500, 502, 503, 504 | yes, after a delay or Retry-After | yes |
 /// | a status that the policy of the host names (`HostPolicy.retryStatuses`) | yes, after a delay or Retry-After | yes |
 /// | 202, with Retry-After: the server prepares the file | yes, after it | yes |
+/// | 403, with Retry-After: a limit of requests, as GitHub's second one | yes, after it | yes |
 /// | 401, 403, 410 when bytes are there | at once, and the attempt does not count: the link may have expired | |
 /// | 401, 403, 410 on a signed URL | once, at once: request middlewares sign anew | yes |
 /// | any other error status | no | yes |
@@ -164,11 +165,15 @@ package enum RetryRules {
     /// The error for a response whose status does not deliver the file. After redirects its URL is that of the server
     /// that answered. Retry-After has precedence over the limits that a 429 announces.
     package static func error(for head: ResponseHead, now: Date) -> DownloadError {
+        let wait = retryAfter(of: head, now: now)
+        let login = head.status == 401 ? wantedLogin(head) : nil
         let hint =
             switch head.status {
             case 202: ": the file is not ready yet. Ask for it again later"
-            case 401: ": it wants a login"
+            case 204, 205: ": it has no content for this address"
+            case 401: ": \(login ?? plainLogin)"
             case 407: ": the proxy wants a login"
+            case 403 where wait != nil: ": it does not allow access for now"
             case 403: ": it does not allow access"
             case 404, 410: ": it has no such file"
             case 416: ": it says that it has no such range"
@@ -178,16 +183,41 @@ package enum RetryRules {
             case 500...599: ": it has a problem of its own"
             default: ""
             }
-        let wait = retryAfter(of: head, now: now)
-        let remedy: Remedy? = head.status == 401 ? .giveLogin : head.status == 407 ? .giveProxyLogin : nil
+        let remedy: Remedy? =
+            head.status == 401 && login == nil ? .giveLogin : head.status == 407 ? .giveProxyLogin : nil
         return DownloadError(
             .httpStatus, "The server answered \(head.status)\(hint).",
             url: head.redirects > 0 ? URLMasking.mask(head.url) : nil, status: head.status,
-            isRetryable: isRetryable(status: head.status) || head.status == 202 && wait != nil,
+            isRetryable: isRetryable(status: head.status) || [202, 403].contains(head.status) && wait != nil,
             retryAfter: wait
                 ?? (head.status == 429
                     ? RateLimitFields(head, now: now).exhausted.map { Duration(inSeconds: $0) } : nil),
             remedy: remedy)
+    }
+
+    private static let (plainLogin, token) = ("it wants a login", "it wants a token")
+
+    /// What a 401 asks for, where it does not take a name and a password as they are sent (RFC 7617); nil if it may.
+    private static func wantedLogin(_ head: ResponseHead) -> String? {
+        guard let text = head["WWW-Authenticate"]?.lowercased() else { return nil }
+        // The first word of each part; a challenge may have several parts, whose other words have an equals sign.
+        let words = text.split(separator: ",").compactMap { $0.split(separator: " ").first.map(String.init) }
+        if words.contains("basic") { return nil }
+        if words.contains("bearer") {
+            return text.contains("invalid_token")
+                ? "it refuses the token" : "\(token) in the header field Authorization, as Bearer TOKEN"
+        }
+        let names = ["digest": "Digest", "ntlm": "NTLM", "negotiate": "Negotiate"]
+        let asked = names.keys.sorted().filter(words.contains).compactMap { names[$0] }
+        guard !asked.isEmpty else { return nil }
+        return "it wants a login by \(asked.joined(separator: " or ")), and only Basic is supported"
+    }
+
+    /// The message of a 401 or 407 after a request that had a login for the server, or for the proxy.
+    package static func refusingLogin(_ message: String) -> String {
+        message.replacing("\(plainLogin).", with: "it refuses the login.")
+            .replacing(token, with: "it refuses the login, and wants a token")
+            .replacing("the proxy wants a login", with: "the proxy refuses the login")
     }
 
     /// The time to wait that the response asks for; nil without a valid `Retry-After`. A date is compared with the

@@ -225,6 +225,7 @@ extension TaskOptions {
         Order("remoteTime", \.remoteTime), Order("loginHost", \.loginHost), Order("adoptPath", \.adoptPath),
         Order("caPath", \.caPath), Order("cookiePath", \.cookiePath),
         Order("timeoutSeconds", \.timeoutSeconds), Order("stallSeconds", \.stallSeconds),
+        Order("runSeconds", \.runSeconds),
     ]
 
     /// Header fields and whom they are for. They are one order: a field must not meet the permission that another one had.

@@ -154,6 +154,10 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     package var timeoutSeconds: Double?
     /// `stallTimeout` in seconds.
     package var stallSeconds: Double?
+    /// The seconds after which each run of the task must be complete, 1 ms to 1e9; nil, the default, sets no limit, and `deadline` replaces
+    /// it. An engine counts from the moment at which it may start the task. A verb that queues the task, and another engine, begin anew. A
+    /// task that is late fails as at its deadline.
+    package var runSeconds: Double?
 
     /// The stored form has seconds and paths.
     private enum CodingKeys: String, CodingKey {
@@ -162,7 +166,7 @@ public struct TaskOptions: Codable, Sendable, Hashable {
         case pinnedPublicKey, insecure, proxy, netrc, existing, reuse, pieces, mirrorPolicy, listHeaders, secretOrigin,
             expectedType, list, httpVersion, dnsServers, dohURL, awsSignature, noPrivate, clientCertificate,
             addressFamily,
-            interface, hostAddresses, remoteTime, entityTag, loginHost
+            interface, hostAddresses, remoteTime, entityTag, loginHost, runSeconds
         case caPath = "caFile"
         case adoptPath = "adopts"
         case cookiePath = "cookieFile"
@@ -191,6 +195,9 @@ public struct TaskOptions: Codable, Sendable, Hashable {
             return shared.contains(name) || !secret.contains(name) && !HeaderField.isSecret(name)
         }
     }
+
+    /// True if a header field is a login.
+    package var hasAuthorization: Bool { (headers ?? []).contains { $0.name.caseInsensitiveEquals("Authorization") } }
 
     /// The origin that may receive the secrets of these options; nil for none.
     ///

@@ -44,6 +44,11 @@ public struct DownloadInfo: Sendable, Hashable {
     package var connections = 0
     /// True if the finished file was there before (`ExistingFilePolicy.skip`): nothing of it was fetched. It is not part of the JSON form.
     package var isForeign = false
+    /// What the received bytes lack of those that servers have sent since the task is in memory: bytes that were dropped, less those
+    /// that came from another file. It is not part of the JSON form.
+    package var besides: Int64 = 0
+    /// The bytes that servers have sent, of which only differences count.
+    package var sent: Int64 { count.received &+ besides }
     /// The place of this state among the task's states. It is not part of the JSON form.
     package var order = ChangeOrder.unknown
 
@@ -257,5 +262,15 @@ extension DownloadInfo {
             maxAttempts = max(most + record.attemptsBeforeProgress, record.plan.count)
         }
         if state == .action { connections = max(1, record.ranges.count { $0.position < $0.end ?? .max }) }
+    }
+}
+
+extension DownloadInfo: CustomStringConvertible {
+    /// The id, the state, the bytes, the error and the URL, with the secrets of the URL masked.
+    public var description: String {
+        let expected = count.expected.map { "\($0)" } ?? "?"
+        let failure = self.error.map { ", \($0)" } ?? ""
+        let bytes = "\(count.received)/\(expected) bytes"
+        return "DownloadInfo(\(id.short), \(state), \(bytes), \(URLMasking.mask(url))\(failure))"
     }
 }

@@ -49,6 +49,16 @@ package struct FileVersion: Sendable, Hashable {
             validator: Validator(head))
     }
 
+    /// True for an empty answer without validators, where the file had bytes and validators. A server in trouble sends it more often
+    /// than one whose file has become empty.
+    package func isEmptied(by head: ResponseHead) -> Bool {
+        guard let length, length > 0, let validator, validator.etag != nil || validator.lastModified != nil else {
+            return false
+        }
+        return head.carriesFile && (try? ContentLength.parse(head)) == 0 && head.first("ETag") == nil
+            && head.first("Last-Modified") == nil
+    }
+
     /// What proves or refutes that two versions have the same bytes.
     package enum Evidence: String, Sendable, Hashable, CaseIterable {
         /// The lengths.

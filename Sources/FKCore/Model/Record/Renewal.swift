@@ -14,6 +14,11 @@ package struct Renewal: Codable, Sendable, Hashable {
     package var id: TaskID
     /// The damaged bytes, in order; empty for the whole file.
     package var damaged: [Damage]
+    /// True if the finished file is right, so that a refresh or repair that has not ended is not needed any more.
+    package var isRestored: Bool?
+    /// The finished file that was found damaged. Another one has been fetched meanwhile if the record has another; nil if that
+    /// does not matter.
+    package var seen: FileIdentity?
 
     /// Describes a renewal.
     ///
@@ -21,6 +26,13 @@ package struct Renewal: Codable, Sendable, Hashable {
     package init(_ id: TaskID, damaged: [Range<Int64>] = []) {
         self.id = id
         self.damaged = damaged.map { Damage(start: $0.lowerBound, end: $0.upperBound) }
+    }
+
+    /// The finished file of a refresh or repair that has not ended counts again.
+    package static func restoring(_ id: TaskID) -> Renewal {
+        var renewal = Renewal(id)
+        renewal.isRestored = true
+        return renewal
     }
 
     /// The ranges of a part file that has all bytes but the damaged ones; nil if they do not fit the file. Many holes are

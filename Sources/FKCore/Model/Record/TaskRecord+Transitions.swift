@@ -267,6 +267,16 @@ extension TaskRecord {
         own.changed = former.changed
     }
 
+    /// The finished file before a refresh or repair is the file of the task again. The caller sets the state.
+    package mutating func restoreFinished(_ former: FormerFile) {
+        restore(former)
+        finish(received: former.expected ?? 0, at: former.finished ?? Date())
+        own.former = nil
+        own.announced = nil
+        own.attempts = 0
+        own.progress = nil
+    }
+
     /// The part file has the bytes of the damaged file, and these ranges.
     package mutating func repair(with ranges: [SavedRange]) {
         own.ranges = ranges

@@ -2,8 +2,17 @@ import Foundation
 
 /// Extracts one readable line from a server's error page.
 package enum ErrorPage {
-    /// The text of a page; nil if there is none. Bytes that are not UTF-8 are replaced.
-    package static func text(_ bytes: [UInt8]) -> String? { text(String(decoding: bytes, as: UTF8.self)) }
+    /// The text of a page; nil if there is none, or if the bytes are no text, such as those of an image. Bytes that are not UTF-8 are
+    /// replaced.
+    package static func text(_ bytes: [UInt8]) -> String? {
+        let page = String(decoding: bytes, as: UTF8.self)
+        let strange = page.unicodeScalars.count {
+            $0 == "\u{fffd}" || $0.properties.generalCategory == .control && !$0.properties.isWhitespace
+        }
+        // A page in another encoding than UTF-8 has some strange characters.
+        guard !bytes.contains(0), strange * 5 <= page.unicodeScalars.count else { return nil }
+        return text(page)
+    }
 
     /// The text without markup, entities, control and invisible characters; nil if there is none. The title is used
     /// only if there is no other text, because it repeats the heading.

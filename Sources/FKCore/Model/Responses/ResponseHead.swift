@@ -61,7 +61,11 @@ public struct ResponseHead: Sendable, Hashable, Codable {
 
     /// True if the body can be a file or a part of one (RFC 9110 sections 15.3.1, 15.3.4 and 15.3.7). The body of any
     /// other status only explains it.
-    package var carriesFile: Bool { status == 200 || status == 203 || status == 206 }
+    package var carriesFile: Bool { status == 200 || status == 203 || status == 206 || isUnknownSuccess }
+
+    /// True for a status that means 200, because nobody has defined it for GET (RFC 9110 section 15). The body of a 226 with `IM` is a
+    /// difference (RFC 3229), which nobody asks for.
+    package var isUnknownSuccess: Bool { (209...299).contains(status) && (status != 226 || self["IM"] == nil) }
 
     /// True if the body can be a document. Status 207 has one about several resources (RFC 4918 section 13).
     package var carriesDocument: Bool { carriesFile || status == 207 }

@@ -94,8 +94,8 @@ package enum InfoFile {
     /// - Parameters:
     ///   - places: the stored form of the record's places.
     ///   - open: keeps the file open for a following update.
-    /// - Throws: `.notFound`, also for an empty file, whose creation is in progress or was interrupted;
-    ///   `.corruptInfo` if no slot is valid; `.destination` for a base that has no folder here; `.laterVersion`; `.disk`.
+    /// - Throws: `.notFound`, also for an empty file of the last seconds, whose creation is in progress or was interrupted;
+    ///   `.corruptInfo` if no slot is valid, and for an older empty file; `.destination` for a base that has no folder here; `.laterVersion`; `.disk`.
     package static func read(_ path: String, places: Places, open: OpenInfoFile? = nil) throws -> InfoContents {
         guard let contents = try read(path, places: places, containing: nil, open: open) else { throw noSlot(path) }
         return contents
@@ -222,7 +222,7 @@ package enum InfoFile {
         let usual = InfoFormat.Geometry(slotSize: InfoFormat.usualSlotSize).fileSize
         return try withUnsafeTemporaryAllocation(byteCount: usual, alignment: 8) { buffer in
             let count = try FileIO.read(into: buffer, from: descriptor, at: 0, path: path)
-            guard count > 0 else { throw DownloadError(.notFound, "The info file \(path) was never written.") }
+            guard count > 0 else { throw empty(descriptor, path) }
             let file = UnsafeRawBufferPointer(rebasing: buffer[..<count])
             let geometry = try located(path) { try InfoFormat.readHeader(file) }
             if geometry.fileSize <= usual || count < usual {
@@ -261,6 +261,20 @@ package enum InfoFile {
         }
         throw failure ?? noSlot(path)
     }
+
+    /// An empty file is one that its creator has not written yet. An older one has lost its record.
+    private static func empty(_ descriptor: Int32, _ path: String) -> DownloadError {
+        var status = stat()
+        let isOld =
+            fstat(descriptor, &status) == 0
+            && Date().timeIntervalSince1970 - Double(status.modificationTime) / 1e9 > creationTime
+        return isOld
+            ? DownloadError(.corruptInfo, "The info file \(path) is empty.")
+            : DownloadError(.notFound, "The info file \(path) was never written.")
+    }
+
+    /// The longest time in seconds between the creation of a file and its write.
+    private static let creationTime: TimeInterval = 5
 
     private static func noSlot(_ path: String) -> DownloadError {
         DownloadError(.corruptInfo, "No slot of the info file \(path) is valid.")

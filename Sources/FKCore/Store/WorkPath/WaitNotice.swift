@@ -29,6 +29,8 @@ package struct WaitNotice: Codable, Sendable, Hashable {
 
     /// The number of slots, if all are taken; nil while one is free.
     package var slots: Int?
+    /// The ids of the tasks that have their turn in the queue; nil if every task of the work path has one, and for more than `maxQueued`.
+    package var queued: Set<String>?
     /// The keys are `HostName.site`.
     package var hosts: [String: Host] = [:]
     /// The bytes per second of running tasks, by id. A task to which no byte arrives is not listed; nil if none is.
@@ -42,6 +44,8 @@ package struct WaitNotice: Codable, Sendable, Hashable {
 
     /// Larger files are ignored: 64 bytes for each of ten thousand hosts.
     private static let maxSize = 1 << 20
+    /// The most tasks in `queued`.
+    package static let maxQueued = 256
 
     /// Reads the notice; an empty one if it is missing or unreadable.
     package static func read(from workPath: WorkPath) -> WaitNotice {
@@ -64,13 +68,17 @@ package struct WaitNotice: Codable, Sendable, Hashable {
 
     /// Why a queued task waits; the record's own reason if the notice has none.
     package func waiting(of record: TaskRecord, now: Date) -> Waiting? {
-        guard record.state == .idle, !hosts.isEmpty || slots != nil else { return record.waiting }
+        guard record.state == .idle, !hosts.isEmpty || slots != nil || queued != nil else { return record.waiting }
         let site = HostName.site(record.nextURL)
         let host = hosts[site]
         if let until = host?.until, until > max(now, record.waiting?.until ?? now) {
             return Waiting(.host, until: until, host: HostName.shown(site), policy: host?.policy)
         }
         if let waiting = record.waiting, waiting.until ?? now > now { return waiting }
+        // A new task may be queued and not in the notice yet.
+        if let queued, now.timeIntervalSince(record.created) > 2, !queued.contains(record.id.hex) {
+            return Waiting(.queue)
+        }
         if let slots { return Waiting(.slot, limit: slots) }
         if let limit = host?.limit {
             return Waiting(.host, host: HostName.shown(site), limit: limit, policy: host?.policy)

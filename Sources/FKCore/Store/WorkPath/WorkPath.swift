@@ -207,7 +207,8 @@ package struct WorkPath: Sendable, Hashable {
     ///
     /// - Throws: `.notFound` if it is missing and `create` is false; `.laterVersion` if a later version of this
     ///   software created it (it stays unchanged); `.workPathUnusable` if it is not a folder, it or a folder in it belongs to
-    ///   another user or is writable by others, or it cannot be read and written. All of them name the path.
+    ///   another user or is writable by others, it is the root of all files, or it cannot be read and written. All of them
+    ///   name the path.
     package func open(create: Bool) throws {
         guard !root.isEmpty else {
             throw DownloadError(
@@ -234,7 +235,7 @@ package struct WorkPath: Sendable, Hashable {
     /// Creates the folder of the work path. Only the root itself is private: a folder above it may be the one of the finished
     /// files.
     ///
-    /// - Throws: `.workPathUnusable` or `.noSpace`.
+    /// - Throws: `.workPathUnusable`, also for the root of all files, or `.noSpace`.
     package func makeRoot() throws {
         var missing: [String] = []
         var path = root
@@ -243,6 +244,7 @@ package struct WorkPath: Sendable, Hashable {
             missing.append(path)
             path = path.folderPart
         }
+        if missing.isEmpty { try checkNames() }
         do {
             for folder in missing.dropFirst().reversed() { try FileIO.makeOuterFolder(folder) }
             if !missing.isEmpty { try FileIO.makeFolder(root) }
@@ -250,6 +252,21 @@ package struct WorkPath: Sendable, Hashable {
         } catch {
             throw unusable("cannot be made", cause: error, remedy: .chooseWorkPath)
         }
+    }
+
+    /// Refuses the root of all files, and a folder whose `tasks` has other files: no file could be downloaded
+    /// into it or below it afterwards.
+    private func checkNames() throws {
+        guard access(layoutPath, F_OK) != 0 else { return }
+        if root == "/" { throw unusable("cannot be made: it is the root of all files. Choose a folder in it") }
+        // A task's folder has two digits.
+        let names = (try? FileIO.names(in: root + "/tasks")) ?? []
+        guard let other = names.filter({ !$0.hasPrefix(".") && $0.utf8.count != 2 }).min(),
+            access(layoutPath, F_OK) != 0
+        else { return }
+        throw unusable(
+            "cannot be made: its folder tasks has other files, such as \(Escaping.visible(other)). Choose a new or an empty folder"
+        )
     }
 
     /// - Parameter writes: false for a query, which also reads a work path on a read-only file system.

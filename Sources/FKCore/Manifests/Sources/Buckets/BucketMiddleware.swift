@@ -92,8 +92,9 @@ package struct BucketServerMiddleware: RequestMiddleware {
         guard endpoint.map({ $0 == origin }) ?? origin.isAmazon else {
             throw DownloadError(
                 .invalidArgument,
-                "The credentials of this environment are not for \(origin.scheme)://\(URLParts(url).hostPort): AWS_ENDPOINT_URL names another "
-                    + "server, or none. Set it as it was when the bucket was listed.")
+                "The credentials of process \(getpid()), which runs the downloads, are not for \(origin.scheme)://\(URLParts(url).hostPort): "
+                    + "its AWS_ENDPOINT_URL names another server, or none. Start that process with the variable as it was when the "
+                    + "bucket was listed.")
         }
         return request
     }

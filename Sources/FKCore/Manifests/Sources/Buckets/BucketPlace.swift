@@ -64,8 +64,18 @@ struct BucketPlace: Sendable, Hashable {
         guard key.utf8.count <= 1_024, (version ?? "").utf8.count <= 1_024,
             !(key + (version ?? "")).utf8.contains(where: { $0 < 0x20 || $0 == 0x7f })
         else { throw bad("has a key that is too long, or that has control characters") }
+        if let part = Self.dotPart(of: key) {
+            throw DownloadError(
+                .invalidArgument, "'\(shown)' has a key with the part '\(part)', which no address can have.")
+        }
         self.key = key
         versionID = version
+    }
+
+    /// A part `.` or `..` of a key; nil without one. An address with it names another object (RFC 3986 section 5.2.4).
+    static func dotPart(of key: String) -> String? {
+        let parts = key.utf8.split(separator: UInt8(ascii: "/"))
+        return [".", ".."].first { part in parts.contains { $0.elementsEqual(part.utf8) } }
     }
 
     /// The beginning of the keys below this folder: with a slash at its end, unless it is the whole bucket.

@@ -125,10 +125,9 @@ struct BucketAccess {
             } else {
                 name = object.key.split(separator: "/").last.map(String.init) ?? object.key
             }
-            guard !object.key.utf8.split(separator: UInt8(ascii: "/")).contains(where: { $0.elementsEqual(".".utf8) })
-            else {
+            if let part = BucketPlace.dotPart(of: object.key) {
                 page.faults.append(
-                    SourceFault(name, "its key has the part '.', which no address can have", isIncomplete: false))
+                    SourceFault(name, "its key has the part '\(part)', which no address can have", isIncomplete: false))
                 continue
             }
             page.files.append(file(object, name))
@@ -174,7 +173,8 @@ struct BucketAccess {
     mutating func single() async throws(DownloadError) -> SourcePage {
         guard !bucket.key.isEmpty, !bucket.key.hasSuffix("/") else {
             throw DownloadError(
-                .invalidArgument, "\(bucket.description) names no object, but a bucket or a folder.")
+                .invalidArgument,
+                "\(bucket.description) names no object, but a bucket or a folder: give -r for all of its objects.")
         }
         let answer = try await ask { [bucket] in
             $0.object(bucket.key, versionID: bucket.versionID)
@@ -256,6 +256,7 @@ struct BucketAccess {
         let said =
             refusal.code.isEmpty ? "" : " (\(Escaping.visible(refusal.code)): \(Escaping.visible(refusal.message)))"
         let name = bucket.store == .az ? "container" : "bucket"
+        if head.status == 404 { error.code = .notFound }
         switch head.status {
         case 404 where refusal.code.hasPrefix("NoSuchKey") || refusal.code == "BlobNotFound" || client.choice.isSingle:
             error.message =
@@ -269,10 +270,19 @@ struct BucketAccess {
             error.message =
                 "The bucket '\(bucket.bucket)' does not let everybody read it: " + credentialAdvice
             error.remedy = nil
+        case 400...403 where refusal.code == "RequestTimeTooSkewed":
+            error.message =
+                "The server's clock and this machine's differ by more than the server accepts: set the clock of this machine"
+        case 400...403 where ["SignatureDoesNotMatch", "InvalidAccessKeyId"].contains(refusal.code):
+            error.message =
+                "The server does not accept the credentials for the bucket '\(bucket.bucket)': the "
+                + (refusal.code == "InvalidAccessKeyId" ? "access key is unknown there" : "secret key is wrong")
+                + ". A public bucket may be read with --anonymous"
+            error.remedy = nil
         case 401 where bucket.store == .s3, 403 where bucket.store == .s3:
             error.message =
-                "The credentials do not allow reading the bucket '\(bucket.bucket)'. A public bucket may be read unsigned, and one "
-                + "whose requester pays with AWS_REQUEST_PAYER=requester"
+                "The credentials do not allow reading the bucket '\(bucket.bucket)'. A public bucket may be read with --anonymous, "
+                + "and one whose requester pays with AWS_REQUEST_PAYER=requester"
             error.remedy = nil
         case 401, 403:
             let variable = bucket.store == .gs ? "GOOGLE_OAUTH_ACCESS_TOKEN" : "AZURE_STORAGE_SAS_TOKEN"

@@ -3,6 +3,9 @@ import Foundation
 
 /// Finds the hub and its token where the hub's own client looks for them.
 package enum HubToken {
+    /// The variables that may have the token.
+    static let variables = ["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"]
+
     /// The URL of the hub: `HF_ENDPOINT`, else the usual one.
     package static func endpoint(in environment: [String: String]) -> String {
         environment["HF_ENDPOINT"].flatMap { $0.isEmpty ? nil : $0 } ?? HubClient.defaultEndpoint
@@ -13,7 +16,7 @@ package enum HubToken {
     package static func find(in environment: [String: String]) -> String? {
         let forbidden = environment["HF_HUB_DISABLE_IMPLICIT_TOKEN"]?.uppercased() ?? ""
         if ["1", "ON", "YES", "TRUE"].contains(forbidden) { return nil }
-        for name in ["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"] {
+        for name in variables {
             if let token = environment[name].flatMap(SourceSecret.token) { return token }
         }
         guard let path = path(in: environment), let data = FileManager.default.contents(atPath: path),
@@ -23,11 +26,10 @@ package enum HubToken {
     }
 
     /// True if the token is in the environment of this process alone, so that no other process finds it.
-    package static func isPrivate(in environment: [String: String]) -> Bool {
+    static func isPrivate(in environment: [String: String]) -> Bool {
         guard let token = find(in: environment) else { return false }
         var rest = environment
-        rest["HF_TOKEN"] = nil
-        rest["HUGGING_FACE_HUB_TOKEN"] = nil
+        for name in variables { rest[name] = nil }
         return find(in: rest) != token
     }
 

@@ -78,6 +78,8 @@ private struct HubRequests: Sendable {
         do { return try await client.get(request) } catch {
             guard error.code == .httpStatus, [401, 403, 404].contains(error.status) else { throw error }
             var error = error
+            error.remedy = nil
+            if error.status == 404 { error.code = .notFound }
             error.message +=
                 token == nil
                 ? " The repository may not exist, or it may need a token: set HF_TOKEN, or log in with the hub's client."

@@ -109,6 +109,12 @@ enum ProgramListing {
                     page.version = String(version.prefix(1_000))
                     continue
                 }
+                let urls = object["url"]?.array?.compactMap(\.string) ?? [object["url"]?.string].compactMap(\.self)
+                if let bucket = urls.first, urls.allSatisfy({ $0.hasPrefix("s3://") }) {
+                    let reason = "'\(bucket.prefix(200))' is no http or https URL: write the object's address"
+                    page.faults.append(SourceFault("", "line \(number): \(reason)", isIncomplete: false))
+                    continue
+                }
                 var parser = JSONLinesParser(Manifest.Reading())
                 try parser.parse(text, number)
                 let entries = parser.drainEntries()
@@ -122,8 +128,10 @@ enum ProgramListing {
                 }
                 page.files += entries.map { entry in
                     var file = entry.facts
-                    // A file without a name has that of its URL.
-                    if file.name == nil {
+                    // The name is the whole path. A file without one has that of its URL.
+                    if let name = object["name"]?.string, !name.isEmpty {
+                        file.name = name
+                    } else if file.name == nil {
                         file.name = FileNameRules.name(url: file.sources.first?.url ?? "", head: nil)
                     }
                     if let version = object["version"]?.text { file.version = String(version.prefix(1_000)) }

@@ -151,7 +151,8 @@ struct RegistryReader {
 
     /// Asks for a manifest, with a token if the registry wants one.
     private func get(_ url: String) async throws(DownloadError) -> SourceAnswer {
-        var login = RegistryTokens.shared.known(base, reference.repository)
+        let given = client.login(for: base)
+        var login = RegistryTokens.shared.known(base, reference.repository, given)
         var isRenewed = false
         while true {
             var request = SourceRequest(url)
@@ -162,22 +163,32 @@ struct RegistryReader {
             let answer = try await client.get(request)
             if answer.head.status == 200 || answer.head.status == 203 { return answer }
             // Without a login, and once more with a new one: the one that is known may have ended.
-            if answer.head.status == 401, !isRenewed {
+            if answer.head.status == 401, !isRenewed, isOwn(answer), RegistryTokens.mayExchange(given) {
                 isRenewed = true
                 login = try await RegistryTokens.shared.renew(
-                    base, reference, challenges: answer.head.values(of: "WWW-Authenticate"), client)
-                if login != nil { continue }
+                    base, reference, challenges: answer.head.values(of: "WWW-Authenticate"), given, client)
+                if login != nil, login != given { continue }
             }
-            throw error(answer, hasLogin: login != nil)
+            throw error(answer, hasLogin: (login ?? given) != nil)
         }
     }
+
+    /// False for the answer of another server, behind a redirect: the registry's login is not for it.
+    private func isOwn(_ answer: SourceAnswer) -> Bool { URLOrigin(answer.head.url) == URLOrigin(base) }
 
     private func error(_ answer: SourceAnswer, hasLogin: Bool) -> DownloadError {
         var error = RetryRules.error(for: answer.head, now: Date())
         let errors = (try? SourceJSON.object(answer.bytes, ""))?["errors"]?.array
         let said = errors?.first?.object?["message"]?.string.map { String($0.prefix(300)) }
         switch answer.head.status {
-        case 404: error.message = "The registry has no \(reference)."
+        case 404:
+            error.code = .notFound
+            error.message = "The registry has no \(reference)."
+        case _ where !isOwn(answer):
+            error.message =
+                "The registry redirects to \(Escaping.visible(String(URLParts(answer.head.url).hostPort))), which does not allow reading "
+                + "\(reference). The registry's login was not sent there."
+            error.remedy = nil
         default:
             error.message =
                 "The registry does not allow reading \(reference)"

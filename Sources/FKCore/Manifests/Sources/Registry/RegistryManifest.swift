@@ -167,3 +167,18 @@ extension RegistryManifest.Platform {
         #endif
     }
 }
+
+extension RegistryManifestEntry {
+    /// The entry of a manifest that is in a layout; nil if the bytes are none, or the origin is no artifact.
+    ///
+    /// - Parameter origin: the reference that the artifact came from, for its tag.
+    package init?(_ bytes: [UInt8], digest: String, of origin: String) {
+        var reader = JSONReader(bytes)
+        guard bytes.first == UInt8(ascii: "{"), let object = try? reader.value().object,
+            let reference = try? RegistryReference(parsing: origin)
+        else { return nil }
+        // Only OCI's manifests may leave it out.
+        let mediaType = object["mediaType"]?.string ?? "application/vnd.oci.image.manifest.v1+json"
+        self.init(mediaType: mediaType, digest: digest, size: Int64(bytes.count), tag: reference.tag)
+    }
+}

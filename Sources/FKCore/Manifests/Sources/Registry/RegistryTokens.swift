@@ -11,6 +11,8 @@ final class RegistryTokens: Sendable {
     private struct Key: Hashable {
         var base: String
         var repository: String
+        /// The login that the owner has given for it (`--user`); nil for that of `DockerLogins`.
+        var login: String?
     }
 
     private struct State {
@@ -18,6 +20,8 @@ final class RegistryTokens: Sendable {
         var known: [Key: (field: String?, ends: ContinuousClock.Instant)] = [:]
         /// The requests for a token in progress.
         var flights: [Key: Task<String?, any Error>] = [:]
+        /// The challenges of requests of tasks that the registry has refused. Their keys have no login.
+        var challenges: [Key: [String]] = [:]
     }
 
     private let state = Locked(State())
@@ -29,62 +33,67 @@ final class RegistryTokens: Sendable {
 
     init() {}
 
+    /// True for an owner's login that a registry of tokens takes at the server of its tokens; also without one.
+    static func mayExchange(_ login: String?) -> Bool { login?.lowercased().hasPrefix("basic ") ?? true }
+
     /// The value of the field for a repository; nil if none is known, or none is needed.
-    func known(_ base: String, _ repository: String) -> String? {
+    func known(_ base: String, _ repository: String, _ login: String?) -> String? {
         state.withLock { state in
-            guard let known = state.known[Key(base: base, repository: repository)], known.ends > .now else {
-                return nil
-            }
-            return known.field
+            let known = state.known[Key(base: base, repository: repository, login: login)]
+            return known.flatMap { $0.ends > .now ? $0.field : nil }
         }
     }
 
-    /// Asks for a new token, as the challenges of an answer want it.
+    /// Asks for a new token, as the challenges of an answer of the registry want it.
     ///
+    /// - Parameter login: the owner's value of the field; nil for the saved login.
     /// - Returns: the value of the field; nil if the registry wants none.
     func renew(
-        _ base: String, _ reference: RegistryReference, challenges: [String], _ client: SourceClient
+        _ base: String, _ reference: RegistryReference, challenges: [String], _ login: String?, _ client: SourceClient
     ) async throws(DownloadError) -> String? {
-        let key = Key(base: base, repository: reference.repository)
+        let key = Key(base: base, repository: reference.repository, login: login)
         return try await single(key) {
-            try await Self.field(base, reference.registry, reference.repository, challenges, client)
+            try await Self.field(key, reference.registry, challenges, isRefused: true, client)
         }
     }
 
     /// The value of the field for a request of a task: the known one, or what the registry wants.
     ///
-    /// - Parameter refused: the value that the registry has refused; nil for none.
+    /// - Parameter login: the value that the request has; nil for none.
     func field(
-        _ base: String, _ repository: String, refused: String? = nil, in environment: [String: String]
+        _ base: String, _ repository: String, _ login: String? = nil, in environment: [String: String]
     ) async throws(DownloadError) -> String? {
-        let key = Key(base: base, repository: repository)
-        let known = state.withLock { state -> String?? in
-            guard let known = state.known[key], known.ends > .now else { return nil }
-            return known.field
+        let key = Key(base: base, repository: repository, login: login)
+        let (known, refused) = state.withLock { state -> (String??, [String]?) in
+            let known: String?? = state.known[key].flatMap { $0.ends > .now ? Optional($0.field) : nil }
+            return (known, state.challenges[Key(base: base, repository: repository)])
         }
-        if let known, refused == nil || known != refused { return known }
+        if let known { return known }
         return try await single(key) {
             let transport = try TransportKind.automatic.makeTransport()
             defer { transport.shutdown() }
-            let registry = String(base[(base.range(of: "://")?.upperBound ?? base.startIndex)...])
-            let client = Self.client(base, registry, repository, environment, transport)
+            let host = String(base[(base.range(of: "://")?.upperBound ?? base.startIndex)...])
+            let client = Self.client(base, host, repository, environment, transport)
+            let registry = host == "registry-1.docker.io" ? "docker.io" : host
+            if let refused { return try await Self.field(key, registry, refused, isRefused: true, client) }
             var request = SourceRequest("\(base)/v2/")
             request.statuses = [200, 203, 401, 403, 404]
             let answer = try await client.get(request)
-            // A registry without a login may want one for this repository.
-            guard answer.head.status == 401 else { return (nil, nil) }
+            // A registry without a login may want one for this repository. The login is not for a server behind a redirect.
+            guard answer.head.status == 401, URLOrigin(answer.head.url) == URLOrigin(base) else { return (nil, nil) }
             return try await Self.field(
-                base, registry == "registry-1.docker.io" ? "docker.io" : registry, repository,
-                answer.head.values(of: "WWW-Authenticate"), client)
+                key, registry, answer.head.values(of: "WWW-Authenticate"), isRefused: false, client)
         }
     }
 
-    /// Forgets a value that the registry has refused.
+    /// Forgets the values for a repository, because the registry has refused one.
     ///
-    /// - Returns: false if another one is known already.
-    func forget(_ base: String, _ repository: String, refused: String?) {
-        let key = Key(base: base, repository: repository)
-        state.withLock { state in if state.known[key]?.field == refused { state.known[key] = nil } }
+    /// - Parameter challenges: those of the refusal, which the next value has to meet; nil without any.
+    func forget(_ base: String, _ repository: String, challenges: [String]?) {
+        state.withLock { state in
+            state.known = state.known.filter { $0.key.base != base || $0.key.repository != repository }
+            if let challenges { state.challenges[Key(base: base, repository: repository)] = challenges }
+        }
     }
 
     private func single(
@@ -120,15 +129,27 @@ final class RegistryTokens: Sendable {
     }
 
     /// Meets the challenges of a registry.
+    ///
+    /// - Parameter isRefused: true if a request for the repository was refused, so that there has to be a login.
     private static func field(
-        _ base: String, _ registry: String, _ repository: String, _ challenges: [String], _ client: SourceClient
+        _ key: Key, _ registry: String, _ challenges: [String], isRefused: Bool, _ client: SourceClient
     ) async throws(DownloadError) -> (field: String?, seconds: Int?) {
+        let repository = key.repository
         let wanted: RegistryLogin
-        do throws(AnswerFault) { wanted = try RegistryLogin(challenges, of: base) } catch {
-            throw DownloadError(.protocolViolation, "\(registry): \(error.reason).", url: base)
+        do throws(AnswerFault) { wanted = try RegistryLogin(challenges, of: key.base) } catch {
+            throw DownloadError(.protocolViolation, "\(registry): \(error.reason).", url: key.base)
         }
-        let (login, fault) = try await basic(registry, repository, client.environment)
-        guard let url = wanted.tokenURL(for: repository) else { return (login, nil) }
+        var (login, fault) = (key.login, String?.none)
+        if login == nil { (login, fault) = try await basic(registry, repository, client.environment) }
+        guard let url = wanted.tokenURL(for: repository) else {
+            if login == nil, isRefused, let fault {
+                throw DownloadError(
+                    .httpStatus,
+                    "The registry \(registry) wants a login for \(repository): \(fault), so there may be a login that is not known.",
+                    url: key.base, status: 401)
+            }
+            return (login, nil)
+        }
         var request = SourceRequest(url)
         request.usesLogin = false
         request.headers = [HeaderField("Accept", "application/json")]
@@ -142,7 +163,7 @@ final class RegistryTokens: Sendable {
                     ? "The registry \(registry) gives no token to everybody for \(repository): "
                         + (fault.map { "\($0), so there may be a login that is not known." }
                             ?? "log in with docker login, podman login or skopeo login, or look at the name.")
-                    : "The registry \(registry) refuses the saved login for \(repository)."
+                    : "The registry \(registry) refuses the \(key.login == nil ? "saved " : "")login for \(repository)."
                 error.remedy = nil
             }
             throw error
@@ -196,7 +217,7 @@ package struct RegistryMiddleware: RequestMiddleware, RetryMiddleware {
     /// `Authorization`.
     package var secretHeaders: [String] { ["Authorization"] }
 
-    /// Adds the token to a request that has none, and asks for a manifest as it is.
+    /// Adds the token to a request that has none or a login, and asks for a manifest as it is.
     package func process(_ request: URLRequest, for task: TaskContext) async throws -> URLRequest {
         guard let url = request.url?.absoluteString, let path = RegistryPath(url),
             URLOrigin(url) == URLOrigin(task.originalURL.absoluteString)
@@ -205,8 +226,10 @@ package struct RegistryMiddleware: RequestMiddleware, RetryMiddleware {
         if path.isManifest, request.value(forHTTPHeaderField: "Accept") == nil {
             request.setValue(RegistryManifest.accepted, forHTTPHeaderField: "Accept")
         }
-        guard request.value(forHTTPHeaderField: "Authorization") == nil,
-            let field = try await RegistryTokens.shared.field(path.base, path.repository, in: environment)
+        // A registry that wants tokens takes the owner's login at the server of its tokens alone.
+        let login = request.value(forHTTPHeaderField: "Authorization")
+        guard RegistryTokens.mayExchange(login),
+            let field = try await RegistryTokens.shared.field(path.base, path.repository, login, in: environment)
         else { return request }
         request.setValue(field, forHTTPHeaderField: "Authorization")
         return request
@@ -217,8 +240,10 @@ package struct RegistryMiddleware: RequestMiddleware, RetryMiddleware {
         guard failure.error.status == 401, let path = RegistryPath(failure.task.originalURL.absoluteString),
             failure.previousError?.status != 401 || failure.progress > 0
         else { return .useRules }
-        RegistryTokens.shared.forget(
-            path.base, path.repository, refused: RegistryTokens.shared.known(path.base, path.repository))
+        // Behind a redirect, another server has answered: its challenge is not the registry's.
+        let isOwn = failure.response?.url.map { URLOrigin($0.absoluteString) == URLOrigin(path.base) } ?? false
+        let challenge = isOwn ? failure.response?.value(forHTTPHeaderField: "WWW-Authenticate") : nil
+        RegistryTokens.shared.forget(path.base, path.repository, challenges: challenge.map { [$0] })
         return .renewed
     }
 }

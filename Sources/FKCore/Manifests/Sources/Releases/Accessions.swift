@@ -45,7 +45,7 @@ enum ENAReport {
     /// - Parameters:
     ///   - scheme: the scheme of the files' addresses, which the report leaves out.
     ///   - take: receives the files of each line, with the fault of a line that cannot be used.
-    /// - Throws: `AnswerFault` for a text that is no report; the errors of `take`.
+    /// - Throws: `AnswerFault` for a text that is no report; `.notFound` for an empty one; the errors of `take`.
     static func read(
         _ bytes: [UInt8], _ kind: Kind, scheme: String = "https",
         _ take: (Result<[Manifest.FileFacts], AnswerFault>, _ line: Int) throws -> Void
@@ -81,7 +81,9 @@ enum ENAReport {
             guard count <= maxFiles else { throw AnswerFault("the report has more than \(maxFiles) files") }
             try take(files, line)
         }
-        guard columns != nil else { throw AnswerFault("the archive has no such accession: its report is empty") }
+        guard columns != nil else {
+            throw DownloadError(.notFound, "The archive has no such accession: its report is empty.")
+        }
     }
 
     private static func files(
@@ -147,7 +149,7 @@ enum ArchiveItem {
     /// - Parameters:
     ///   - base: the URL of the item's folder.
     ///   - take: receives the files, a portion at a time, or the fault of a single one.
-    /// - Throws: `AnswerFault` for a document that is none; the errors of `take`.
+    /// - Throws: `AnswerFault` for a document that is none; `.notFound` for that of a missing item; the errors of `take`.
     static func read(
         _ bytes: [UInt8], item: String, base: String,
         _ take: (Result<Manifest.FileFacts, AnswerFault>) throws -> Void
@@ -185,7 +187,7 @@ enum ArchiveItem {
             throw AnswerFault("the item's metadata cannot be read: \(fault.reason), at byte \(fault.offset)")
         }
         if facts.isDark { throw AnswerFault("the archive has withdrawn the item") }
-        guard hasFiles else { throw AnswerFault("the archive has no item '\(item)'") }
+        guard hasFiles else { throw DownloadError(.notFound, "The archive has no item '\(item)'.") }
         return facts
     }
 
@@ -240,7 +242,8 @@ struct ENA: Source {
                     ENAReport.url(of: accession, at: address), accept: "text/plain, */*;q=0.5")
             } catch {
                 var error = error
-                if error.status == 400 || error.status == 404 {
+                if let status = error.status, [204, 400, 404].contains(status) {
+                    error.code = .notFound
                     error.message = "The archive has no files of the accession \(accession.uppercased())."
                 }
                 throw error

@@ -55,6 +55,8 @@ struct Releases: Source {
 
 /// The API of a server of releases, with its token.
 struct ReleaseServer: Sendable {
+    /// The variables that may have the token.
+    static let variables = ["GH_TOKEN", "GITHUB_TOKEN"]
     /// The URL of the API, without a final slash: `GITHUB_API_URL`, else GitHub's. That of Gitea and Forgejo ends with `/api/v1`.
     let api: String
     /// `GH_TOKEN` or `GITHUB_TOKEN`; nil for none.
@@ -62,14 +64,14 @@ struct ReleaseServer: Sendable {
 
     init(_ environment: [String: String]) throws(DownloadError) {
         api = try SourceEndpoint.url("GITHUB_API_URL", "https://api.github.com", in: environment)
-        token = ["GH_TOKEN", "GITHUB_TOKEN"].lazy.compactMap { environment[$0].flatMap(SourceSecret.token) }.first
+        token = Self.variables.lazy.compactMap { environment[$0].flatMap(SourceSecret.token) }.first
     }
 
     /// The release that a reference names.
     func release(_ reference: ReleaseReference, _ client: SourceClient) async throws(DownloadError) -> Release {
         let url = reference.url(at: api)
         let answer = try await get(url, client)
-        guard answer.head.status == 200 || answer.head.status == 203 else { throw error(answer, reference) }
+        guard answer.head.status == 200 || answer.head.status == 203 else { throw error(answer, reference, client) }
         do throws(AnswerFault) { return try Release(answer.bytes) } catch {
             throw DownloadError(.protocolViolation, "\(reference): \(error.reason).", url: url)
         }
@@ -80,7 +82,7 @@ struct ReleaseServer: Sendable {
     func isPrivate(_ reference: ReleaseReference, _ client: SourceClient) async throws(DownloadError) -> Bool {
         guard token != nil else { return false }
         let answer = try await get("\(api)/repos/\(reference.repository)", client)
-        guard answer.head.status == 200 || answer.head.status == 203 else { throw error(answer, reference) }
+        guard answer.head.status == 200 || answer.head.status == 203 else { throw error(answer, reference, client) }
         do throws(AnswerFault) {
             return try SourceJSON.object(answer.bytes, "the repository")["private"]?.isTrue ?? false
         } catch {
@@ -94,22 +96,35 @@ struct ReleaseServer: Sendable {
         if let token { request.secrets = [SourceSecret(HeaderField("Authorization", "Bearer \(token)"), for: api)] }
         request.statuses = [200, 203, 401, 403, 404, 429]
         request.readsErrors = true
-        return try await client.get(request)
+        do throws(DownloadError) { return try await client.get(request) } catch {
+            // GitHub's second limit: 403 or 429 with Retry-After, which was waited for.
+            guard error.status == 403 || error.status == 429, let seconds = error.retryAfterSeconds else { throw error }
+            var error = error
+            error.message = usedUp(nil, until: Date() + min(seconds, 1e9))
+            throw error
+        }
     }
 
-    private func error(_ answer: SourceAnswer, _ reference: ReleaseReference) -> DownloadError {
+    /// The message for a limit of requests that is used up.
+    private func usedUp(_ limit: Int?, until end: Date?) -> String {
+        "The server's limit of \(limit.map { "\($0) " } ?? "")requests is used up"
+            + (end.map { " until \(Timestamp.seconds($0))" } ?? "")
+            + (token == nil ? "; with a token (GH_TOKEN) it is higher." : ".")
+    }
+
+    private func error(
+        _ answer: SourceAnswer, _ reference: ReleaseReference, _ client: SourceClient
+    ) -> DownloadError {
         var error = RetryRules.error(for: answer.head, now: Date())
         error.remedy = nil
         error.url = URLMasking.mask(answer.head.url)
-        let more = token == nil ? "; with a token (GH_TOKEN) it is higher" : ""
         if answer.head.status == 429 || answer.head.first("X-RateLimit-Remaining") == "0" {
             let limit = answer.head.first("X-RateLimit-Limit").flatMap { Int($0) }
             let reset = answer.head.first("X-RateLimit-Reset").flatMap { Double($0) }
-            error.message =
-                "The server's limit of \(limit.map { "\($0) " } ?? "")requests is used up"
-                + (reset.map { " until \(Timestamp.seconds(Date(timeIntervalSince1970: $0)))" } ?? "") + more + "."
+            error.message = usedUp(limit, until: reset.map { Date(timeIntervalSince1970: $0) })
             return error
         }
+        if answer.head.status == 404 { error.code = .notFound }
         switch answer.head.status {
         case 404 where reference.tag == nil:
             error.message =
@@ -119,6 +134,9 @@ struct ReleaseServer: Sendable {
             error.message =
                 "There is no release \(reference), or it is "
                 + (token == nil ? "private (GH_TOKEN)." : "closed to the token.")
+        case 401 where token == nil:
+            error.message =
+                "The server \(client.login(for: api) == nil ? "wants a login" : "refuses the login"): set GH_TOKEN to a token."
         case 401: error.message = "The server refuses the token (GH_TOKEN)."
         default: error.message = "The server does not allow reading \(reference)."
         }

@@ -248,6 +248,7 @@ struct FolderLister: Sendable {
         do throws(DownloadError) { return try await client.get(listing(url)) } catch {
             guard error.status == 404 || error.status == 410 else { throw error }
             var error = error
+            error.code = .notFound
             error.message = "The server answered \(error.status ?? 404): it has no such folder."
             throw error
         }
