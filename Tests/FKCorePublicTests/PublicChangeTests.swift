@@ -70,7 +70,8 @@ struct PublicChangeTests {
     }
 
     @Test("the limit among the numbers is the lower one of both") func limits() async throws {
-        let downloader = try PublicBench { $0.rateLimit = 2_000 }.downloader
+        let bench = try PublicBench { $0.rateLimit = 2_000 }
+        let downloader = bench.downloader
         #expect(try await downloader.control.rateLimit() == nil)
         #expect(try await downloader.metrics().rateLimit == 2_000)
         try await downloader.control.setRateLimit(1_000)

@@ -57,7 +57,7 @@ enum BarrelCommands {
         make: { try BarrelQueryCommand(query: .show(name: $0.namedBarrel()), context: $1) })
 
     static let watch = CommandSpec(
-        path: ["barrel", "watch"], summary: "show the progress of a barrel until none of its members can run",
+        path: ["barrel", "watch"], summary: "show a barrel until none of its members can run",
         operands: [name],
         examples: [.init("fk barrel watch photos", "works in a second terminal, too")],
         make: { try WatchCommand(barrel: $0.namedBarrel(), context: $1) }

@@ -38,7 +38,9 @@ struct ResponseChainTests {
             response.fileURL = place
         }
         let error = try #require(await bench.finished(try await bench.add("a.bin"))?.error)
-        #expect(error.code == .middleware && error.message.contains("is in the work path \(bench.workPath.root),"), "\(error)")
+        #expect(
+            error.code == .middleware && error.message.contains("is in the work path \(bench.workPath.root),"),
+            "\(error)")
         #expect(!FileManager.default.fileExists(atPath: target) && bench.names.isEmpty)
     }
 

@@ -210,7 +210,8 @@ import Testing
             (403, "RequestTimeTooSkewed", "set the clock"),
         ])
     func refused(status: Int, code: String, text: String) async throws {
-        let listing = try await AdapterBench.list("s3://bucket", in: Self.open) { _, _ in
+        let isOpen = status == 404 || text == "AWS_PROFILE"
+        let listing = try await AdapterBench.list("s3://bucket", in: isOpen ? Self.open : Self.keys) { _, _ in
             .init(status, "<Error><Code>\(code)</Code><Message>said</Message></Error>")
         }
         #expect(listing.error?.status == status && listing.error?.message.contains(text) == true)

@@ -142,7 +142,7 @@ struct CatCommandTests {
                 #expect(try await cat.says("has shown no sign of life"), "\(cat.errors)")
                 get.signal(SIGCONT)
             }
-            try await sandbox.done(verb, url)
+            try await sandbox.done(verb == "trash" ? ["trash", "-y", url] : [verb, url])
             let end = await cat.end()
             #expect(end.status == 1 && text.hasPrefix(end.output), "\(end.errors)")
             let reason = ["suspend": "was suspended", "cancel": "was cancelled", "trash": "was deleted"][verb] ?? ""

@@ -177,7 +177,7 @@ import Testing
             (["get", "zenodo:1"], "stands for several files: name a barrel for them with -b NAME"),
             (["barrel", "import", "x", "magnet:?xt=urn:btih:0"], "links are for BitTorrent"),
             (["get", "-b", "x", "zenodo:1", "--checksum", "auto"], "--checksum describes a single file"),
-            (["get", "gh:o/r", "ia:x"], "gh:o/r stands for several files: name a barrel for them with -b NAME, or give -r"),
+            (["get", "gh:o/r", "ia:x"], "gh:o/r stands for several files: name a barrel"),
             (["get", "s3://b/k", "--checksum", "auto"], "--checksum auto is about a URL"),
             (["barrel", "import", "x", "torrent:a"], "links are for BitTorrent"),
             (["barrel", "import", "x", "zenodo:1a"], "is no record: write doi:10.X/Y"),
