@@ -150,9 +150,9 @@ package struct TaskRecord: Sendable, Hashable {
     /// The URL for the next attempt.
     package var nextURL: String { address(nextURLIndex) }
 
-    /// The bytes in the part file or the finished file at the last write of the record.
+    /// The bytes in the part file or the finished file at the last write of the record. A forged record may have any ranges.
     package var received: Int64 {
-        ranges.reduce(0) { $0 + $1.position - $1.start }
+        ranges.reduce(0) { $0 &+ ($1.position &- $1.start) }
     }
 }
 
