@@ -53,7 +53,7 @@ struct Answers: Sendable {
             return ExitStatus.done
         case .failed(let error):
             fail(error)
-            return ExitStatus.of(error.code)
+            return ExitStatus.of(error)
         }
     }
 

@@ -37,7 +37,7 @@ struct Dispatcher: Sendable {
             return error.status
         } catch let error as DownloadError {
             report(error.fullText, words)
-            return ExitStatus.of(error.code)
+            return ExitStatus.of(error)
         } catch {
             report(String(describing: error), words)
             return ExitStatus.taskFailed

@@ -21,18 +21,19 @@ enum ExitStatus {
         ("0", "success"),
         ("1", "at least one file failed, the output could not be written, or too few files may be open"),
         ("2", "invalid command line"), ("3", "the work path cannot be used"),
-        ("4", "a name or id matches nothing, here or at a source"),
+        ("4", "a name or id matches nothing"),
         ("75", "with --shard: at least one file failed for a reason that may pass; run the shard again"),
         ("141", "the reader of standard output has gone (SIGPIPE)"),
         ("130, 143, 129", "stopped by SIGINT (Ctrl-C), SIGTERM or SIGHUP; the downloads can be resumed"),
     ]
 
-    /// The status of a command that ends with an error of that code.
-    static func of(_ code: DownloadError.Code) -> Int32 {
-        switch code {
+    /// The status of a command that ends with that error.
+    static func of(_ error: DownloadError) -> Int32 {
+        switch error.code {
         // A download without disk space only fails its task. An error that ends a command is about the work path.
         case .workPathUnusable, .workPathBusy, .laterVersion, .noSpace: workPath
-        case .notFound: notFound
+        // A server's 404 is a failure of that server's listing.
+        case .notFound where error.status == nil: notFound
         case .invalidArgument, .invalidURL, .unsupportedScheme: usage
         default: taskFailed
         }

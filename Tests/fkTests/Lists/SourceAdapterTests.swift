@@ -120,7 +120,7 @@ import Testing
         #expect(bucket.server.requests.dropFirst(count).allSatisfy { $0["Authorization"] == nil })
         #expect(bucket.server.requests.count == count + 2)
         let missing = try await sandbox.fk("get", "s3://bucket/d/none")
-        #expect(missing.status == 4 && missing.errors.contains("has no object 'd/none'"))
+        #expect(missing.status == 1 && missing.errors.contains("has no object 'd/none'"))
         let closed = try Bucket()
         let other = try Sandbox(environment: ["AWS_ENDPOINT_URL": closed.server.base, "HOME": "/nonexistent"])
         let refused = try await other.fk("get", "-r", "s3://bucket/")
@@ -529,7 +529,7 @@ import Testing
         #expect(!String(decoding: stored(sandbox), as: UTF8.self).contains("releasetoken"))
         let without = try Sandbox(environment: ["GITHUB_API_URL": api.base])
         let refused = try await without.fk("get", "-r", "gh:o/r@v1")
-        #expect(refused.status == 4 && refused.errors.contains("gh:o/r@v1") && refused.errors.contains("GH_TOKEN"))
+        #expect(refused.status == 1 && refused.errors.contains("gh:o/r@v1") && refused.errors.contains("GH_TOKEN"))
     }
 
     // MARK: Programs
