@@ -79,8 +79,7 @@ extension RPCService {
 
     /// - Throws: `RPCError` for a source in place of a link: the page fetches it in another way.
     private static func checkSource(_ url: String) throws(RPCError) {
-        let scheme = url.prefix { $0 != ":" }.lowercased()
-        guard ["s3", "gs", "az"].contains(scheme), url.hasPrefix("\(url.prefix(scheme.count))://") else { return }
+        guard let source = SourceReference(url), source.namesObject, source.rest.hasPrefix("//") else { return }
         throw RPCError(
             "\(Escaping.visible(URLMasking.mask(url))) is a source and no link: choose \"All files of a source\" (fk.fetch)."
         )

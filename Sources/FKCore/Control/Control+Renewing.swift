@@ -4,11 +4,12 @@ import Foundation
 
 extension Control {
     /// Fetches damaged and missing files again, and queues their tasks. Of a damaged file only the damaged ranges are fetched,
-    /// into a copy, from a mirror first if there is one. The copy becomes the task's file once it has the right digest or checksums.
-    /// A damaged file whose length or time has changed since it was finished may have been edited on purpose: it is kept beside the
-    /// new one under a free name, such as `name.1.bin`.
-    /// Otherwise the task fails with `.changedOnServer`, and the file stays as it was. Files that are right or unverifiable
-    /// are ignored, but a right one whose repair has failed is complete again. A suspended repair of the same damage continues with the bytes that it has.
+    /// into a copy, from a mirror first if there is one. The copy becomes the task's file once it has the right digest or checksums;
+    /// otherwise the task fails with `.changedOnServer`, and the file stays as it was. A damaged file whose length or time has changed
+    /// since it was finished may have been edited on purpose: it is kept beside the new one under a free name, such as `name.1.bin`.
+    ///
+    /// Files that are right or unverifiable are ignored, but a right one whose repair has failed is complete again. A suspended repair
+    /// of the same damage continues with the bytes that it has.
     ///
     /// - Returns: the number of files that are fetched. Running tasks are left out.
     @discardableResult

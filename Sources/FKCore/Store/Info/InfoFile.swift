@@ -95,7 +95,8 @@ package enum InfoFile {
     ///   - places: the stored form of the record's places.
     ///   - open: keeps the file open for a following update.
     /// - Throws: `.notFound`, also for an empty file of the last seconds, whose creation is in progress or was interrupted;
-    ///   `.corruptInfo` if no slot is valid, and for an older empty file; `.destination` for a base that has no folder here; `.laterVersion`; `.disk`.
+    ///   `.corruptInfo` if no slot is valid, and for an older empty file; `.destination` for a base that has no folder here;
+    ///   `.laterVersion`; `.disk`.
     package static func read(_ path: String, places: Places, open: OpenInfoFile? = nil) throws -> InfoContents {
         guard let contents = try read(path, places: places, containing: nil, open: open) else { throw noSlot(path) }
         return contents
