@@ -90,7 +90,6 @@ public struct TaskID: Sendable, Hashable, Codable, CustomStringConvertible, Comp
     /// The bits of the id, for storing it.
     package var bits: SIMD4<UInt64> { SIMD4(words.0, words.1, words.2, words.3) }
 
-    /// The id with these bits.
     package init(bits: SIMD4<UInt64>) { words = (bits[0], bits[1], bits[2], bits[3]) }
 
     /// The first 16 digits as a number, which is as good as a hash.

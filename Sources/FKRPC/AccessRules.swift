@@ -5,14 +5,11 @@ import FKMiddleware
 package struct AccessRules: Sendable, Hashable {
     /// The address that is listened on, without brackets.
     package var address: String
-    /// The port that is listened on.
     package var port: Int
-    /// True if connections are encrypted.
     package var isSecure: Bool
     /// Further origins, such as `https://ariang.example`. `*` allows all.
     package var origins: [String]
 
-    /// Creates rules.
     package init(address: String, port: Int, isSecure: Bool, origins: [String]) {
         self.address = address.lowercased()
         self.port = port
@@ -94,7 +91,6 @@ package struct AccessRules: Sendable, Hashable {
         return number
     }
 
-    /// True for an IPv4 or IPv6 address.
     static func isAddress(_ name: String) -> Bool {
         if name.utf8.contains(UInt8(ascii: ":")) {
             return name.utf8.allSatisfy {

@@ -24,7 +24,6 @@ final class AnswerBudget: Sendable {
     /// True once a call had the right secret.
     var isAdmitted: Bool { left.withLock { $0.isAdmitted } }
 
-    /// A call had the right secret.
     func admit() {
         left.withLock { left in
             guard !left.isAdmitted else { return }

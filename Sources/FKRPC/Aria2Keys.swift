@@ -1,6 +1,5 @@
 /// The keys of a task that a client asks for.
 struct Aria2Keys: Sendable, Equatable {
-    /// The keys, by their names.
     enum Key: UInt32, CaseIterable {
         case gid, status, totalLength, completedLength, uploadLength, bitfield, downloadSpeed, uploadSpeed, pieceLength
         case numPieces, connections, errorCode, errorMessage, dir, files

@@ -49,7 +49,6 @@ struct Aria2Status {
         number / divisor + (number % divisor > 0 ? 1 : 0)
     }
 
-    /// Writes the object with these keys.
     func write(_ keys: Aria2Keys, into text: inout JSONText) {
         text.beginObject()
         if keys.contains(.gid) { text.member("gid", GID.text(row.gid)) }

@@ -15,7 +15,6 @@ package enum ConnectionRoom {
         /// Nanoseconds since it began.
         package var age: Int64
 
-        /// Creates a place.
         package init(number: UInt64, client: String, isProven: Bool, hasRequest: Bool, age: Int64) {
             self.number = number
             self.client = client
@@ -38,12 +37,7 @@ package enum ConnectionRoom {
     /// A connection that is younger may be sending its request at this moment.
     private static let youth: Int64 = 1_000_000_000
 
-    /// Decides about a new connection.
-    ///
-    /// - Parameters:
-    ///   - new: the new connection.
-    ///   - others: all others.
-    ///   - most: the number of connections at the same time. Unproven ones of one client have at most half of them.
+    /// - Parameter most: the number of connections at the same time. Unproven ones of one client have at most half of them.
     package static func decide(_ new: Place, among others: [Place], most: Int) -> Decision {
         let unproven = others.filter { !$0.isProven }
         let own = unproven.filter { $0.client == new.client }

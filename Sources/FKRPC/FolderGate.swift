@@ -8,8 +8,6 @@ struct FolderGate: Sendable {
     /// The allowed folders as absolute paths. The first is the default.
     let folders: [String]
 
-    /// The folder for a task.
-    ///
     /// - Parameter dir: an absolute path, or one below the default folder; nil and an empty text are the default.
     /// - Throws: `RPCError` for a folder that is not allowed.
     func folder(_ dir: String?) throws(RPCError) -> String {

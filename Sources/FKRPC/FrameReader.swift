@@ -8,7 +8,6 @@ package struct FrameReader: Sendable {
         case message([UInt8])
         /// A ping. Its bytes are the answer.
         case ping([UInt8])
-        /// A pong.
         case pong
         /// The client closes, with this code if it sent one.
         case close(UInt16?)
@@ -18,11 +17,9 @@ package struct FrameReader: Sendable {
 
     /// Codes of RFC 6455, 7.4.1.
     package enum Code {
-        /// The protocol was broken.
         package static let protocolError: UInt16 = 1_002
         /// A text is not UTF-8.
         package static let wrongText: UInt16 = 1_007
-        /// A message is too large.
         package static let tooLarge: UInt16 = 1_009
     }
 
@@ -34,9 +31,7 @@ package struct FrameReader: Sendable {
     private var message: [UInt8]?
     private var isText = false
 
-    /// - Parameters:
-    ///   - maxMessage: the maximum length of a message.
-    ///   - bytes: bytes that came with the request for the WebSocket.
+    /// - Parameter bytes: bytes that came with the request for the WebSocket.
     package init(maxMessage: Int, _ bytes: [UInt8] = []) {
         self.maxMessage = maxMessage
         self.bytes = bytes
@@ -48,7 +43,6 @@ package struct FrameReader: Sendable {
     /// True if no message has begun to arrive.
     package var isBetween: Bool { count == 0 && message == nil }
 
-    /// Receives bytes from the connection.
     package mutating func append(_ new: some Sequence<UInt8>) { bytes += new }
 
     /// The next step. Frames without an effect are skipped. After a fault nothing follows.
@@ -135,13 +129,9 @@ package struct FrameReader: Sendable {
 
     /// The kinds of frames that a server sends.
     package enum Kind: UInt8, Sendable {
-        /// A text message.
         case text = 1
-        /// The end.
         case close = 8
-        /// A question for a sign of life.
         case ping = 9
-        /// The answer to a ping.
         case pong = 10
     }
 

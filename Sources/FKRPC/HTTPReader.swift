@@ -16,7 +16,6 @@ package struct HTTPReader: Sendable {
         case fault(Int)
     }
 
-    /// The maximum length of a head.
     package static let maxHead = 16 << 10
     private let maxBody: Int
     private var bytes: [UInt8] = []
@@ -27,7 +26,6 @@ package struct HTTPReader: Sendable {
     /// The length of the body that follows; nil before a head.
     private var remaining: Int?
 
-    /// - Parameter maxBody: the maximum length of a body.
     package init(maxBody: Int) { self.maxBody = maxBody }
 
     /// The number of bytes that wait.
@@ -36,7 +34,6 @@ package struct HTTPReader: Sendable {
     /// The number of bytes in memory.
     package var kept: Int { bytes.count }
 
-    /// Receives bytes from the connection.
     package mutating func append(_ new: some Sequence<UInt8>) { bytes += new }
 
     /// The bytes that wait, for a reader of another protocol.
@@ -134,8 +131,6 @@ package struct HTTPReader: Sendable {
         !["host", "content-length", "origin", "sec-fetch-site"].contains(name) || request[name] == nil
     }
 
-    /// Reads the request line.
-    ///
     /// - Returns: the status of the fault; nil for a good line.
     private static func readLine(_ line: String, into request: inout WebRequest) -> Int? {
         let parts = line.split(separator: " ", omittingEmptySubsequences: false)

@@ -10,7 +10,6 @@ package struct ListenOptions: Sendable, Hashable {
     package var address: String
     /// The port; 0 lets the system choose.
     package var port: Int
-    /// True if there is no secret.
     package var hasNoSecret: Bool
     /// The file with the secret; nil for the one in the work path.
     package var secretFile: String?
@@ -18,19 +17,15 @@ package struct ListenOptions: Sendable, Hashable {
     package var origins: [String]
     /// PEM files with the certificate and its key; nil without TLS.
     package var certificate: String?
-    /// The key of the certificate.
     package var key: String?
 
     /// Why the options are refused, with what is missing.
     package struct Fault: Error, Hashable {
         /// A sentence for people.
         package var message: String
-        /// Creates a fault.
         package init(message: String) { self.message = message }
     }
 
-    /// Checks the options.
-    ///
     /// - Parameters:
     ///   - listen: `address:port`, `[address]:port` or a port.
     ///   - isPlain: true allows other addresses than those of this machine without TLS.

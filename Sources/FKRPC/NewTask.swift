@@ -26,7 +26,6 @@ struct CallOptions: Sendable {
 
     subscript(_ name: String) -> String? { values[name]?.last }
 
-    /// Replaces the value of an option.
     mutating func set(_ name: String, _ value: String) { values[name] = [value] }
 
     /// Adds values of options that are not there.
@@ -48,8 +47,6 @@ struct CallOptions: Sendable {
         }
     }
 
-    /// Checks the values.
-    ///
     /// - Throws: aria2's error for the first impossible one.
     func check() throws(RPCError) {
         for option in ofTask where Aria2Options.fault(in: option.name, option.value) != nil {
@@ -108,8 +105,6 @@ extension TaskDescription {
 }
 
 extension RPCService {
-    /// The description of a new task.
-    ///
     /// - Parameter given: the options of the call; those that clients have set for all new tasks complete them.
     func describe(_ uris: [String], _ given: CallOptions) throws(RPCError) -> TaskDescription {
         guard !uris.isEmpty else { throw RPCError("URI is not provided.") }
@@ -235,8 +230,6 @@ extension RPCService {
         return table.isTaken(name, in: directory)
     }
 
-    /// Adds tasks and returns their rows.
-    ///
     /// - Parameter position: their place in the queue; nil appends them.
     func add(_ tasks: [TaskDescription], barrel: String? = nil, at position: Int?) async throws(RPCError) -> [Result<
         TaskRow, RPCError
@@ -271,9 +264,7 @@ extension RPCService {
         }
     }
 
-    /// Moves a waiting task.
-    ///
-    /// - Returns: its new place.
+    /// Moves a waiting task, and returns its new place.
     func move(_ id: TaskID, to place: Int) async throws(RPCError) -> Int {
         guard let from = table.queuePlace(of: id) else {
             throw RPCError("GID#\(table.rows[id].map { GID.text($0.gid) } ?? "") not found in the waiting queue.")

@@ -5,7 +5,6 @@ import Foundation
 
 /// The documents of the page's methods. Members are named as in `fk info --json`.
 enum PageDocuments {
-    /// A row of a list.
     static func row(_ row: TaskRow) -> [JSON.Member] {
         [
             .init("id", .string(row.id.hex)), .init("gid", .string(GID.text(row.gid))),
@@ -93,7 +92,6 @@ enum PageDocuments {
         }
     }
 
-    /// The number of tasks in each state.
     static func states(_ states: [DownloadState: Int]) -> JSON {
         let shown: [DownloadState] = [.idle, .action, .suspend, .cancel, .error, .complete]
         return .object(shown.map { .init($0.rawValue, JSON(states[$0] ?? 0)) })

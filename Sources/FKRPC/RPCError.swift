@@ -7,13 +7,11 @@ package struct RPCError: Error, Hashable, Sendable {
     /// A sentence for people. Clients compare some of aria2's, such as `Unauthorized`, word for word.
     package var message: String
 
-    /// Creates an error; the default code is 1.
     package init(_ message: String, code: Int = 1) {
         self.code = code
         self.message = message
     }
 
-    /// The error of the engine.
     package init(_ error: DownloadError) { self.init(error.text) }
 
     /// The body is not JSON.
@@ -25,12 +23,10 @@ package struct RPCError: Error, Hashable, Sendable {
     /// The secret is missing or wrong.
     package static let unauthorized = RPCError("Unauthorized")
 
-    /// There is no such method.
     package static func noSuchMethod(_ name: String) -> RPCError {
         RPCError("No such method: \(name)", code: -32601)
     }
 
-    /// The request has more bytes than are read.
     package static func tooLarge(limit: Int) -> RPCError {
         RPCError("The request is too large: at most \(limit) bytes are accepted.", code: -32600)
     }

@@ -143,7 +143,6 @@ extension RPCService {
 }
 
 extension TaskRow {
-    /// JSON text about the task.
     fileprivate func text(_ write: (Aria2Status, inout JSONText) -> Void) -> [UInt8] {
         var text = JSONText()
         write(Aria2Status(self), &text)

@@ -246,7 +246,6 @@ enum SessionList {
         return bytes.isEmpty || downloads > 0 && (hasGID || !isWhole)
     }
 
-    /// The lines of a task.
     static func entry(_ row: TaskRow, _ task: TaskDescription) throws(EntryFault) -> [UInt8] {
         var lines: [Manifest.Option] = []
         func add(_ name: String, _ value: String?) { if let value { lines.append(Manifest.Option(name, value)) } }

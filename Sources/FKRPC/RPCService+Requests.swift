@@ -65,7 +65,6 @@ extension RPCService {
         return RPCAnswer(status: 200, body: body, isAdmitted: Self.budget.isAdmitted)
     }
 
-    /// The result of a method.
     struct Outcome {
         var result: Result<JSON, RPCError>
         /// True if this call, or one inside it, had a wrong secret, or none where one is expected.
@@ -88,7 +87,6 @@ extension RPCService {
         }
     }
 
-    /// The answer to one call.
     struct Reply {
         let id: JSON
         let outcome: Outcome
@@ -160,8 +158,6 @@ extension RPCService {
         }
     }
 
-    /// Checks the caller's rights.
-    ///
     /// - Returns: the parameters without the secret; nil without the right secret.
     private func admit(_ method: String, _ params: [JSON], from caller: RPCCaller) throws(RPCError) -> [JSON]? {
         var params = params

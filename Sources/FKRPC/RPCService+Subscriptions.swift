@@ -6,7 +6,6 @@ import Foundation
 struct PageView: Sendable {
     static let maxTasks = 500
 
-    /// The tasks in view.
     var ids: [TaskID]
     /// The least time between two notifications.
     var interval: Duration

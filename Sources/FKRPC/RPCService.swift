@@ -13,7 +13,6 @@ import Foundation
 ///                     TaskTable <- buffer -> notifications to peers
 /// ```
 package actor RPCService {
-    /// The downloader that it stands on.
     package nonisolated let downloader: Downloader
     let settings: RPCSettings
     let workPath: WorkPath
@@ -21,7 +20,6 @@ package actor RPCService {
 
     /// The id that the engine gives to a task.
     func id(of task: TaskDescription) -> TaskID { workPath.places.id(of: task) }
-    /// Every task.
     var table = TaskTable()
     /// The options that clients have set for new tasks.
     var globals: GlobalOptions
@@ -31,7 +29,6 @@ package actor RPCService {
     var refused: [TaskID] = []
     /// Their maximum number, as aria2's `max-download-result`.
     static let maxRefused = 1_000
-    /// The commands of `fk` that clients have asked for.
     var jobs = ToolJobs()
     /// Detects that the process that runs the downloads is stopped or hung.
     var engineWatch = EngineWatch(interval: 0.25)
@@ -54,7 +51,6 @@ package actor RPCService {
     /// The maximum number of bytes in the answer to one request. They stay in memory until the client has read them.
     package static let maxAnswer = 8 << 20
 
-    /// What is known of a peer.
     struct PeerState {
         /// True once a call had the right secret.
         var isAuthenticated = false
@@ -101,7 +97,6 @@ package actor RPCService {
     /// A peer that receives notifications once it has made a call with the right secret.
     package func connect(_ peer: RPCPeer) { peers[peer] = PeerState(isAuthenticated: settings.secret == nil) }
 
-    /// The peer has gone.
     package func disconnect(_ peer: RPCPeer) { peers[peer] = nil }
 
     // MARK: The table
@@ -203,7 +198,6 @@ package actor RPCService {
         _ = engineWatch.look(EngineLock.content(workPath), now: now)
     }
 
-    /// Tells clients of a change of state.
     func announce(_ change: TaskTable.Change?) {
         guard let change else { return }
         if change.before == nil {

@@ -14,7 +14,6 @@ package struct RPCSettings: Sendable {
     package var refusesPrivate = false
     /// Waits before a refused call is answered. The default is a second.
     package var refusalDelay: @Sendable () async -> Void = { try? await Task.sleep(for: .seconds(1)) }
-    /// Receives lines for the log.
     package var log: @Sendable (String) -> Void = { _ in }
     /// Called when much memory has been freed: when no task has run for some seconds, once after each time that one has run, and after
     /// long requests.
@@ -22,7 +21,6 @@ package struct RPCSettings: Sendable {
     /// Called once when a client asks the process to end. `isForced` is true for `aria2.forceShutdown`.
     package var onShutdown: @Sendable (_ isForced: Bool) -> Void = { _ in }
 
-    /// Creates settings.
     package init(folders: [String], secret: String?) {
         self.folders = folders
         self.secret = secret
@@ -34,12 +32,9 @@ package final class RPCPeer: Sendable, Hashable {
     /// Sends a message. It returns at once, and a message to a closed connection is dropped.
     package let send: @Sendable ([UInt8]) -> Void
 
-    /// Creates a peer.
     package init(send: @escaping @Sendable ([UInt8]) -> Void) { self.send = send }
 
-    /// Two peers are equal if they are the same object.
     package static func == (one: RPCPeer, other: RPCPeer) -> Bool { one === other }
-    /// Hashes the object.
     package func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
@@ -50,7 +45,6 @@ package struct RPCCaller: Sendable {
     /// False if only methods that ask may run without a secret.
     package var mayChange: Bool
 
-    /// Creates a caller.
     package init(peer: RPCPeer? = nil, mayChange: Bool = true) {
         self.peer = peer
         self.mayChange = mayChange
@@ -65,7 +59,6 @@ package struct RPCAnswer: Sendable {
     package var body: [UInt8]
     /// True if a call of the request had the right secret, or if none is needed.
     package var isAdmitted: Bool
-    /// Creates an answer.
     package init(status: Int, body: [UInt8], isAdmitted: Bool = false) {
         self.status = status
         self.body = body

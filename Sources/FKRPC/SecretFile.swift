@@ -11,8 +11,7 @@ package enum SecretFile {
     ///
     /// - Throws: `.invalidArgument` for an empty one, or the error of the file.
     package static func read(_ path: String) throws -> String {
-        let bytes = try FileIO.contents(of: path, limit: 65_536, isOwn: false)
-        var line = bytes.prefix { $0 != 0x0a }
+        var line = try FileIO.contents(of: path, limit: 65_536, isOwn: false).prefix { $0 != 0x0a }
         if line.last == 0x0d { line = line.dropLast() }
         guard !line.isEmpty, let secret = String(validating: line, as: UTF8.self) else {
             throw DownloadError(

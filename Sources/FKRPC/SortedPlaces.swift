@@ -8,7 +8,6 @@ struct SortedPlaces: Sendable {
         var major: Int64
         /// Decides between places of the same `major`: the submission number.
         var minor: UInt64
-        /// The task.
         var id: TaskID
         /// The state of the task, so that a list of one state reads no rows.
         var state = DownloadState.idle

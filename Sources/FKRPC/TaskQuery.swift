@@ -49,7 +49,6 @@ struct TaskQuery: Hashable, Sendable {
     /// A window of a list, with the sums over all of it.
     struct Window {
         var rows: [TaskRow] = []
-        /// The sums over the matching tasks.
         var totals = TaskTotals()
         var bytesPerSecond: Int64 = 0
         /// The number of rows that were read for it, for tests.

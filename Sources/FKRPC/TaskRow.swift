@@ -5,7 +5,6 @@ import Foundation
 
 /// What the RPC knows about a task without asking the engine.
 package struct TaskRow: Sendable {
-    /// The task's id.
     package let id: TaskID
     /// The number that clients use.
     package var gid: UInt64
@@ -25,27 +24,21 @@ package struct TaskRow: Sendable {
     package var name: String
     /// False while the name is only a guess from the URL.
     package var isNamed: Bool
-    /// The present state.
     package var state: DownloadState
-    /// Bytes received.
     package var received: Int64
     /// Bytes of the whole file; nil if unknown.
     package var expected: Int64?
     /// The smoothed speed; 0 while the task does not run.
     package var bytesPerSecond: Int64 = 0
-    /// Open connections.
     package var connections = 0
     /// The finished file; nil until the task is complete.
     package var path: String?
     /// Attempts started so far.
     package var attempts: Int
-    /// The barrels of the task.
     package var barrels: [String]
     /// The last error.
     package var error: DownloadError?
-    /// Why the task waits.
     package var waiting: Waiting?
-    /// When it was created, first started and ended.
     package var created: Date
     /// When its first attempt started.
     package var started: Date?
@@ -54,7 +47,6 @@ package struct TaskRow: Sendable {
     /// Its place among the running, waiting or ended tasks.
     var place: SortedPlaces.Place?
 
-    /// The row of a record.
     package init(_ record: TaskRecord) {
         id = record.id
         gid = Self.gid(of: record)

@@ -21,9 +21,7 @@ package struct TaskTable {
     /// All rows by id.
     package struct Rows {
         fileprivate let entries: [TaskID: Entry]
-        /// The row of a task; nil if it is unknown.
         package subscript(_ id: TaskID) -> TaskRow? { entries[id]?.row }
-        /// The ids of all tasks.
         package var keys: some Collection<TaskID> { entries.keys }
         /// All rows, in no order.
         package var values: some Collection<TaskRow> { entries.values.lazy.map(\.row) }
@@ -31,13 +29,10 @@ package struct TaskTable {
 
     /// A change of state that is reported to clients.
     package struct Change: Sendable, Hashable {
-        /// The gid of the task.
         package var gid: UInt64
-        /// The task.
         package var id: TaskID
         /// The state before; nil for a new task.
         package var before: DownloadState?
-        /// The state now.
         package var after: DownloadState
     }
 
@@ -50,7 +45,6 @@ package struct TaskTable {
     private(set) var active = SortedPlaces()
     private(set) var waiting = SortedPlaces()
     private(set) var stopped = SortedPlaces()
-    /// The sums over the tasks.
     private(set) var totals = TaskTotals()
     /// The sum of the speeds of the running tasks.
     package private(set) var bytesPerSecond: Int64 = 0
@@ -65,19 +59,14 @@ package struct TaskTable {
     /// Counts begun tasks, for the order of the running ones.
     private var begun: Int64 = 0
 
-    /// An empty table.
     package init() {}
 
-    /// All rows by id.
     package var rows: Rows { Rows(entries: entries) }
-    /// The number of tasks.
     package var count: Int { entries.count }
-    /// The number of tasks in each state.
     package var states: [DownloadState: Int] { totals.states }
 
     // MARK: Finding
 
-    /// The task with this gid.
     package func id(ofGID gid: UInt64) -> TaskID? { idOfGID[gid] }
 
     /// The tasks whose gids begin with these digits; at most two.
@@ -162,8 +151,7 @@ package struct TaskTable {
     /// The gid of a new row: its own, the beginning of its id, or the next free one. Another task may have it, by an imported list or
     /// because it was made anew with another name.
     private func freeGID(_ row: TaskRow) -> UInt64 {
-        if idOfGID[row.gid] == nil { return row.gid }
-        return freeGID(from: row.id)
+        idOfGID[row.gid] == nil ? row.gid : freeGID(from: row.id)
     }
 
     /// The beginning of the id, or the next number that no other task has.
@@ -225,7 +213,6 @@ package struct TaskTable {
         return replace(before, by: row)
     }
 
-    /// Removes a task.
     @discardableResult
     package mutating func remove(_ id: TaskID) -> Change? {
         guard let row = entries.removeValue(forKey: id)?.row else { return nil }
@@ -287,7 +274,6 @@ package struct TaskTable {
         if let new { names[new, default: 0] += 1 }
     }
 
-    /// The order that has the tasks of a state.
     private static func order(of state: DownloadState) -> WritableKeyPath<Self, SortedPlaces> {
         state == .action ? \.active : state.isEnded ? \.stopped : \.waiting
     }

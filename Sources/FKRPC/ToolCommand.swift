@@ -24,7 +24,6 @@ struct ToolCommand: Sendable, Hashable {
     /// The folder in which it runs, as an absolute path.
     let directory: String
 
-    /// The maximum number of patterns of a call.
     static let maxPatterns = 100
     /// The most bytes of a text of a call.
     static let maxText = 8_192
@@ -36,7 +35,6 @@ struct ToolCommand: Sendable, Hashable {
         .sync: ["barrel", "dryRun", "delete", "maxDelete"], .publish: ["barrel", "dir", "durability"],
     ]
 
-    /// The place of a source.
     struct Place {
         /// The last part of its name.
         var folderName: String

@@ -39,10 +39,7 @@ final class ToolJob: Sendable {
 
     var isRunning: Bool { news.withLock { $0.state == .running } }
 
-    /// Starts the program.
-    ///
-    /// - Parameters:
-    ///   - ended: called when it has ended.
+    /// Starts the program; `ended` is called when it has ended.
     func start(_ program: String, workPath: String, ended: @escaping @Sendable () async -> Void) {
         // The options of the work path come first: what follows may be operands alone.
         var run = ProgramRun(

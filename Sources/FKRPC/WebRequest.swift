@@ -16,11 +16,8 @@ package struct WebRequest: Sendable, Hashable {
     /// True if the connection ends after the answer.
     package var isClosing = false
 
-    /// A request without anything.
     package init() {}
 
-    /// The value of a field.
-    ///
     /// - Parameter name: in lower case.
     package subscript(_ name: String) -> String? { fields[name] }
 

@@ -10,7 +10,6 @@ package enum WebSocketUpgrade: Sendable, Hashable {
     /// The status and the reason of a refusal.
     case refused(Int, String)
 
-    /// Judges a request.
     package init(_ request: WebRequest) {
         guard request.contains("websocket", in: "upgrade") else {
             self = .none

@@ -129,7 +129,6 @@ import FKEngine
             while waitpid(pid, &status, 0) < 0, errno == EINTR {}
         }
 
-        /// Ends a request.
         func end(_ piece: Piece, removes: Bool) {
             if let pid = text("pid", of: piece).flatMap({ pid_t($0.trimmingCharacters(in: .whitespacesAndNewlines)) }) {
                 kill(pid, SIGKILL)

@@ -104,7 +104,6 @@ struct Output {
     }
 }
 
-/// The limits of the server.
 enum WebLimits {
     /// The maximum length of a body or a message: aria2's `rpc-max-request-size`.
     static let body = 2 << 20

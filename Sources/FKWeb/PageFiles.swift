@@ -3,7 +3,6 @@ struct PageFile {
     let type: String
     let bytes: [UInt8]
 
-    /// The files by their paths.
     static let all: [String: PageFile] = {
         let index = PageFile(type: "text/html; charset=utf-8", bytes: PackageResources.index_html)
         return [

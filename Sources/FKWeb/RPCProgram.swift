@@ -5,7 +5,6 @@ import Foundation
 
 /// `fk rpc`: it opens the work path, serves until a signal or a client ends it, and keeps everything.
 package enum RPCProgram {
-    /// Why the program ends.
     enum End: Sendable {
         case signal(Int32)
         /// A client has asked for it. `isForced` waits no longer than a second.
@@ -25,8 +24,7 @@ package enum RPCProgram {
     ///   work path, 130 or 143 for a signal.
     package static func run(_ settings: WebSettings) async -> Int32 {
         do {
-            let listen = try settings.listenOptions()
-            return try await serve(settings, listen, WebSocketsLibrary.load())
+            return try await serve(settings, settings.listenOptions(), WebSocketsLibrary.load())
         } catch let error as WebSocketsLibrary.Missing {
             say(error.message)
             return 1
@@ -113,7 +111,6 @@ package enum RPCProgram {
         for await _ in ends { return }
     }
 
-    /// The secret; nil without one.
     private static func secret(
         _ options: ListenOptions, workPath: String
     ) throws -> (text: String, file: String, isNew: Bool)? {

@@ -1,7 +1,6 @@
 import FKMiddleware
 import FKRPC
 
-/// The head of an answer.
 struct ResponseHeader {
     let status: Int
     let type: String?

@@ -215,8 +215,6 @@ extension WebServer {
         respond(connection, status, "text/plain; charset=utf-8", Array("\(reason)\n".utf8), isFinal: true)
     }
 
-    /// Prepares an answer.
-    ///
     /// - Parameter isFinal: true ends the connection afterwards, for example because the body of the request is not read.
     private func respond(
         _ connection: Connection, _ status: Int, _ type: String?, _ body: [UInt8], isFinal: Bool = false

@@ -27,7 +27,6 @@ final class WebServer: @unchecked Sendable {
     let library: WebSocketsLibrary
     let page: [String: PageFile]
     var rules: AccessRules
-    /// The port that is listened on.
     private(set) var port: Int32 = 0
     private let events = Locked<[Event]>([])
     private let isStopping = Locked(false)
@@ -80,7 +79,6 @@ final class WebServer: @unchecked Sendable {
         rules.port = Int(port)
     }
 
-    /// Begins to serve.
     func start() {
         let thread = Thread { [self] in
             while !isStopping.withLock({ $0 }), library.service(context, 0) >= 0 {}

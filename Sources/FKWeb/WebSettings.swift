@@ -19,7 +19,6 @@ package struct WebSettings: Sendable {
     package var isPlain = false
     package var isJSON = false
     package var isQuiet = false
-    /// What the run wants.
     package var orders: RunOrders
 
     package init(workPath: String, folders: [String], orders: RunOrders) {

@@ -19,7 +19,7 @@ if words == ["--version"] || words == ["--version", "--json"] || words == ["--js
 }
 
 DescriptorLimit.raise()
-if let shortage = DescriptorLimit.shortage {
+if let shortage = DescriptorLimit.shortage ?? MemoryLimit.shortage {
     OutputStream.standardError.writeLine("fk: \(shortage)")
     exit(ExitStatus.taskFailed)
 }

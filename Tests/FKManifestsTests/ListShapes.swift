@@ -59,7 +59,7 @@ enum ListShapes {
             name: "urls.txt", source: "comments", text: "https://h/a.gz # the first\n", form: .urls, names: [""],
             urls: ["https://h/a.gz"]),
         .init(
-            name: "warc.paths", source: "Common Crawl", text: "crawl-data/X/a.warc.gz\ncrawl-data/X/b c.gz\n",
+            name: "warc.paths", source: "Common Crawl", text: "crawl-data/X/a.warc.gz\ncrawl-data/X/b%20c.gz # b\n",
             base: "https://h/d/",
             form: .urls, names: ["", ""],
             urls: ["https://h/d/crawl-data/X/a.warc.gz", "https://h/d/crawl-data/X/b%20c.gz"]),
@@ -97,6 +97,12 @@ enum ListShapes {
                 "# c\nurl = \"https://h/a.iso\"\noutput = \"b.iso\"\n-L\nurl=https://h/c\nnext\nurl: \"https://h/d\"\n",
             form: .curl,
             names: ["b.iso", "", ""], urls: ["https://h/a.iso", "https://h/c", "https://h/d"]),
+        .init(
+            name: "curlrc", source: "curl -K, with names from the URL",
+            text: "url https://h/a\nremote-name\n-sSL\nretry 3\nuser-agent fk\n-C -\nurl = https://h/b\noutput b.out\n"
+                + "--url https://h/c\n-LO\nurl = https://h/d\n-od.out\n",
+            form: .curl, names: ["", "b.out", "", "d.out"],
+            urls: ["https://h/a", "https://h/b", "https://h/c", "https://h/d"]),
         .init(
             name: "curlrc", source: "curl -K, with an option first",
             text: "--location\nretry = 3\nurl = \"https://h/a.iso\"\n", form: .curl, names: [""],

@@ -66,6 +66,31 @@ import Testing
         #expect(fault.hasPrefix("JSON list") && fault.contains(reason), "\(fault)")
     }
 
+    @Test("An array with one file has all objects with addresses, and the others are counted") func arrays() throws {
+        let first = "{\"images\":[{\"url\":\"http://h/0\"},{\"url\":\"http://h/1\",\"size\":57},"
+        let list = try Manifest(
+            first + "{\"url\":\"http://h/2\",\"size\":null},{\"title\":\"x\"}],\"see\":[{\"url\":\"http://page\"}]}")
+        #expect(Set(list.urls.map { $0[0] }) == ["http://h/0", "http://h/1", "http://h/2"])
+        #expect(list.passedOver == ["object of 'images' without an address": 1])
+        let fault = Manifest.fault(in: "{\"images\":[\n{\"url\":\"http://h/0\"},{\"url\":\"http://h/1\"}]}")
+        #expect(fault.contains("line 2: the objects of 'images' have addresses"), "\(fault)")
+        #expect(fault.contains("--column 'url=url'"))
+        let deep = "{\"a\":{\"b\":{\"c\":{\"d\":{\"files\":[{\"url\":\"http://h/0\",\"size\":57}]}}}}}"
+        #expect(try Manifest(deep).urls == [["http://h/0"]])
+    }
+
+    @Test(
+        "Names without addresses are below the base",
+        arguments: [
+            "[{\"name\":\"a.bin\",\"sha256\":\"\(hex)\"}]",
+            "{\"files\":[{\"filename\":\"a.bin\",\"sha256\":\"\(hex)\"}]}",
+        ])
+    func names(text: String) throws {
+        let list = try Manifest(text, base: "http://h/p/")
+        #expect(list.urls == [["http://h/p/a.bin"]] && list.entries[0].digests.count == 1)
+        #expect(try Manifest(text).faults.count == 1)
+    }
+
     @Test("A lock file has a header, then a member a line") func lock() throws {
         let manifest = try Manifest(
             """

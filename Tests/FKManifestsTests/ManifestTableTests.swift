@@ -31,7 +31,7 @@ import Testing
         "A bad row is left out with line and column",
         arguments: [
             ("ftp://h/a,a,1,", 1, "scheme 'ftp'"), (",a,1,", 1, "it has no URL"),
-            ("http://h/a,../a,1,", 12, "its name has '..'"), ("http://h/a,a,x,", 14, "its size is no whole number"),
+            ("http://h/a,../a,1,", 12, "its name has '..'"),
             ("http://h/a,a,1,12", 16, "a sha-256 digest has 64"),
             ("http://h/a,a", 12, "2 fields, and the header has 4"),
             ("http://h/?token=***,a,1,", 1, "are shown as ***"), ("s3://b/k,,,", 1, "with --base URL"),
@@ -94,7 +94,6 @@ import Testing
             ("{\"url\":1}", "its 'url' is no text"), ("{\"url\":{}}", "its 'url' is no text"),
             ("{\"size\":1}", "it has no URL"),
             ("{\"url\":\"http://h/a\",\"checksum\":\"x\"}", "is not ALG=HEX"),
-            ("{\"url\":\"http://h/a\",\"size\":1.5}", "its size"),
         ])
     func badLine(line: String, reason: String) throws {
         let manifest = try Manifest("{\"url\":\"http://h/a\"}\n\(line)")
@@ -102,6 +101,56 @@ import Testing
         #expect(manifest.faults.first?.reason.contains(reason) == true, "\(manifest.faults)")
         #expect(
             Manifest.fault(in: "{\"url\":\"http://h/a\"}\n{\"a\" 1}").hasPrefix("JSON Lines, line 2, column 6: ':'"))
+    }
+
+    @Test("A size that is none is said, and the file is taken without it") func noSize() throws {
+        let rows = ["-1", "unknown", "12.5", "1e6", "TBD", "60 Bytes"].map { "http://h/\($0),\($0)\n" }.joined()
+        let table = try Manifest("url,size\n" + rows)
+        #expect(table.entries.map(\.size) == [nil, nil, nil, nil, nil, 60] && table.faults.isEmpty)
+        #expect(table.passedOver == ["size that is no number of bytes": 5])
+        #expect(table.passedOverLines == ["size that is no number of bytes": 2])
+        let line = try Manifest("{\"url\":\"http://h/a\",\"size\":false}")
+        #expect(line.urls == [["http://h/a"]] && line.passedOver.count == 1)
+        // The length of a video.
+        #expect(try Manifest("url,length\nhttp://h/a,213\n").entries.map(\.size) == [nil])
+    }
+
+    @Test("Words for a missing value are no name, and a path beside a file's name is its folder") func names() throws {
+        let missing = try Manifest("url,name,folder\nhttp://h/a,NA,-\nhttp://h/b,nan,null\nhttp://h/c,c,d\n")
+        #expect(missing.names == ["", "", "d/c"] && missing.faults.isEmpty)
+        let folders = try Manifest(
+            "path,filename,url\nv1.0,a.bin,http://h/a\nv1.0,b.bin,http://h/b\nd/c.bin,c.bin,http://h/c\n"
+                + "d/0f.bin,e.bin,http://h/e\n")
+        #expect(folders.names == ["v1.0/a.bin", "v1.0/b.bin", "d/c.bin", "d/0f.bin"])
+    }
+
+    @Test(
+        "Columns with units and other words for digests have the same meaning",
+        arguments: [
+            ("URL,File Size (bytes),Checksum (MD5)", "12,\(SampleDigest.hex(.md5))", Checksum.Algorithm.md5),
+            ("url,size,checksumValue,checksumAlgorithm", "12,\(SampleDigest.hex(.md5)),MD5", .md5),
+            ("url,size [bytes],shasum", "12,\(hex)", .sha256),
+            ("url,size,shasum", "12,\(SampleDigest.hex(.sha1))", .sha1),
+            ("url,size,sha", "12,\(hex)", .sha256), ("url,size,sum", "12,\(hex)", .sha256),
+        ])
+    func words(header: String, row: String, algorithm: Checksum.Algorithm) throws {
+        let entry = try #require(try Manifest("\(header)\nhttp://h/a,\(row)\n").entries.first)
+        #expect(entry.size == 12 && entry.digests.map(\.algorithm) == [algorithm])
+        // The commit of git that a `sha` may be.
+        #expect(try Manifest("url,sha\nhttp://h/a,\(SampleDigest.hex(.sha1))\n").entries[0].digests.isEmpty)
+    }
+
+    @Test("A base is the address of one bucket: a key of another one is a fault that names both") func buckets() throws
+    {
+        for text in [
+            "url\ns3://one/x/k.bin\ns3://two/x/k.bin\n",
+            "{\"url\":\"s3://one/x/k.bin\"}\n\n{\"url\":\"s3://two/x/k.bin\"}\n",
+            "[{\"url\":\"s3://one/x/k.bin\"},\n\n{\"url\":\"s3://two/x/k.bin\"}]",
+        ] {
+            let list = try Manifest(text, base: "https://one.example/")
+            #expect(list.urls == [["https://one.example/x/k.bin"]] && list.faults.map(\.line) == [3])
+            #expect(list.faults.first?.reason.hasPrefix("'s3://two/' is another bucket than 's3://one/' on") == true)
+        }
     }
 
     @Test("The list of s5cmd gets the addresses of the bucket, and relative URLs those of the base") func base() throws

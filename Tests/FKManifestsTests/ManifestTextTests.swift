@@ -83,6 +83,54 @@ import Testing
         #expect(!Manifest.fault(in: "http://h/a\n all-proxy=http://u:canary@").contains("canary"))
     }
 
+    @Test(
+        "Secrets of a list are in no message",
+        arguments: [
+            "https://u:s3cret@h/a?token=canary,name\n", "https//u:s3cret@h/a?token=canary\n",
+            "http://h/a u:s3cret@h/b?token=canary\n", "http://h/a\n max-tries=http://u:s3cret@h/?token=canary\n",
+            "{\"https://u:s3cret@h/b?token=canary\":1}",
+            "<metalink xmlns=\"urn:ietf:params:xml:ns:metalink\"><file name=\"c\"><url>http//u:s3cret@h/?token=canary</url></file></metalink>",
+        ])
+    func secrets(text: String) throws {
+        var shown = Manifest.fault(in: text) + Manifest.fault(in: text, as: .csv)
+        if let list = try? Manifest(text) { shown += "\(list.faults)" }
+        #expect(shown.contains("***") && !shown.contains("s3cret") && !shown.contains("canary"), "\(shown)")
+    }
+
+    @Test("A relative line is a URL: its query stays, and a host in front replaces the base's") func relative() throws {
+        let text = "sub/3.bin?x=1\n//other:80/h.bin\n../a#md5=\(SampleDigest.hex(.md5))\n"
+        let list = try Manifest(text, as: .urls, base: "http://h/q/")
+        #expect(list.urls == [["http://h/q/sub/3.bin?x=1"], ["http://other:80/h.bin"], ["http://h/a"]])
+        #expect(list.entries[2].digests.count == 1)
+    }
+
+    @Test(
+        "A line that is no path is a fault with its line",
+        arguments: [
+            ("sha256:\(SampleDigest.sha256)  a.bin", "'a.bin' stands behind the URL"),
+            ("a.bin: OK", "'OK' stands behind the URL"), ("please log in first", "'log' stands behind the URL"),
+            ("out=one.dat", "'out=' is an option of the URL above it"),
+            ("http://h/a,http://h/b", "a second URL stands behind a comma"),
+            ("http://h/a;https://h/b", "a second URL stands behind a comma"),
+        ])
+    func noPath(line: String, reason: String) throws {
+        let list = try Manifest("http://h/good\n\(line)\n", as: .urls, base: "http://h/q/", skips: true)
+        #expect(list.urls == [["http://h/good"]] && list.faults.map(\.line) == [2])
+        #expect(list.faults.first?.reason.contains(reason) == true, "\(list.faults)")
+        // A query may have URLs.
+        let query = "http://h/?of=http://h/a,http://h/b"
+        #expect(try Manifest("\(query)\n").urls == [[query]])
+    }
+
+    @Test(
+        "An address that curl expands is refused with its line",
+        arguments: ["http://h/{a,b}", "http://h/[1-3].bin", "http://{a,b}.h/"])
+    func curlPattern(url: String) throws {
+        #expect(Manifest.fault(in: "# c\nurl = \(url)\n").contains("curl config, line 2: curl expands"))
+        #expect(try Manifest("url = \(url)\ngloboff\n").urls == [[url]])
+        #expect(try Manifest("url = http://[::1]/a\n").urls == [["http://[::1]/a"]])
+    }
+
     @Test("An address without a scheme: the message has one that can be used") func noScheme() {
         #expect(InputURL.fault(in: "//h/a") == "'//h/a' has no scheme; write https://h/a")
         #expect(InputURL.fault(in: "  ") == "the URL is empty")

@@ -110,7 +110,7 @@ extension Barrel {
     /// - The set is made in a hidden folder beside `folder`: its files share the blocks of the members' files, or are hard links to them; only
     ///   on another file system without an equal file in the old set they are copied. Do not write into them: a hard link is the file of the
     ///   member. The members' files stay where they are.
-    /// - Names are relative to the barrel's folder, else to the deepest folder of all files.
+    /// - Names are relative to the barrel's folder, else to the deepest folder of all files: a member in another folder can change all names.
     /// - With `Configure.syncsFiles` the files and the folder are synced first, so a power cut also leaves the old set or the new one. Without,
     ///   `state` is `.stale` after a restart of the system, until the barrel is published again, which copies nothing.
     /// - The old set is removed, as soon as nobody reads it in `withFiles`. What a killed process leaves is removed when the work path is next
@@ -200,14 +200,15 @@ extension Downloader {
     ///
     /// A barrel goes as a whole, with its published folder; files of tasks without a barrel go one by one. A member of several barrels goes
     /// with the last of them. Only files that are as they were downloaded or published are deleted. A barrel that is being read in
-    /// `Barrel.withFiles`, here or in another process, stays. The tasks stay, so `Barrel.complete()`, `Barrel.publish(to:)` and `download`
+    /// `Barrel.withFiles`, here or in another process, stays, and so does a published folder with a file that no member of the barrel would
+    /// fetch again. What killed processes have left beside published folders is deleted first. The tasks stay, so `Barrel.complete()`, `Barrel.publish(to:)` and `download`
     /// fetch the files again.
     ///
     /// - Parameters:
     ///   - bytes: at least 0. Files with several names, such as a published one, count once.
     ///   - order: what goes first; the default is the least recently used.
-    /// - Returns: what was deleted, and the bytes that the file system got back.
-    /// - Throws: `.invalidArgument` for a negative number; `.disk` if the records cannot be read or a file cannot be deleted.
+    /// - Returns: what was deleted, what could not be deleted, and the bytes that the file system got back.
+    /// - Throws: `.invalidArgument` for a negative number; `.disk` if the records cannot be read.
     @discardableResult
     public func trim(to bytes: Int64, by order: TrimOrder = .lastUsed) async throws(DownloadError) -> TrimmedFiles {
         guard bytes >= 0 else {

@@ -15,7 +15,6 @@ import Foundation
 public struct Barrel: TaskSelecting, Hashable, Identifiable {
     /// The barrel's name.
     public let name: String
-    /// The downloader that the barrel belongs to.
     package let downloader: Downloader
     /// Same as `name`.
     public var id: String { name }

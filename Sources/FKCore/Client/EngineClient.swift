@@ -7,7 +7,6 @@ import Foundation
 package struct EngineClient: Sendable {
     /// The settings of the engine that this process may become.
     package let configure: Configure
-    /// The work path of the requests.
     package let workPath: WorkPath
     /// The seconds without a sign of life from the engine after which the request is withdrawn. The default is 15. A
     /// live and busy engine is waited for.
@@ -20,7 +19,6 @@ package struct EngineClient: Sendable {
 
     private static let pause: Duration = .milliseconds(40)
 
-    /// Creates a client for the work path of `configure`.
     package init(configure: Configure) {
         self.configure = configure
         workPath = WorkPath(configure)

@@ -12,7 +12,6 @@ package struct FollowedSpeeds {
 
     private var looks: [TaskID: Look] = [:]
 
-    /// Creates an empty table.
     package init() {}
 
     /// The info with its measured speed, and the time of its last byte if one arrived between two measurements. A task that is

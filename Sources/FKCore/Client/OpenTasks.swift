@@ -21,7 +21,6 @@ struct OpenTasks {
         if !ids.isEmpty { isReported = false }
     }
 
-    /// Absorbs a change of state.
     mutating func absorb(_ info: DownloadInfo) {
         if info.state.isSettled {
             ids.remove(info.id)

@@ -42,7 +42,6 @@ package struct RunOrders: Codable, Sendable, Hashable {
     /// Identifies the limits of this command to the engine, also those of a background process that continues it.
     package var group = UUID().uuidString
 
-    /// Creates orders that leave everything to the downloader.
     package init() {}
 
     /// Reads what `text` returned.

@@ -14,7 +14,6 @@ package actor RunSession {
         case following(pid: Int32)
         /// The followed engine has shown no sign of life for `EngineWatch.limit` seconds, or shows one again.
         case engineNews(EngineWatch.News, pid: Int32)
-        /// The replies to requests.
         case replies([EngineReply])
         /// A task has changed its state.
         case state(DownloadInfo)
@@ -177,7 +176,6 @@ package actor RunSession {
         await access?.close()
     }
 
-    /// True while this process is the engine.
     package var isEngine: Bool { access?.engine != nil }
 
     /// After a takeover, the tasks belong to the former engine's requests, so this engine has to be asked to run them.

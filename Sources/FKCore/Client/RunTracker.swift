@@ -99,7 +99,6 @@ package struct RunTracker: Sendable {
         return place
     }
 
-    /// True if the task counts.
     package func counts(_ id: TaskID) -> Bool { !isTargeted || known.contains(id) }
     /// The tasks that count and are known by now.
     package var ids: [TaskID] { known.all.map(\.id) }
@@ -155,7 +154,6 @@ package struct RunTracker: Sendable {
         }
         return ids
     }
-    /// The sum of the received bytes.
     package var received: Int64 { totals.received }
     /// The sum of the known lengths. A task of unknown length counts with its received bytes.
     package var expected: Int64 { totals.expected }
@@ -181,9 +179,7 @@ package struct RunTracker: Sendable {
     /// True if the length of every task is known, in whichever state.
     package var isExpectedKnown: Bool { totals.count == total && totals.isExpectedKnown }
 
-    /// The number of tasks in a state.
     package func count(_ state: DownloadState) -> Int { totals.count(state) }
-    /// True if every task is settled.
     package var isSettled: Bool { openCount == 0 }
 
     /// Records an info. An info that is older than the last one is ignored: the changes of another process's tasks and their

@@ -3,14 +3,12 @@ import FKMiddleware
 
 /// Tasks to hand in, a portion at a time.
 package struct TaskAddition: Sendable {
-    /// The tasks.
     package var tasks: TaskSpool
     /// The barrel that they join; nil for none.
     package var barrel: String?
     /// True lets them start in an engine that runs only chosen tasks.
     package var run: Bool
 
-    /// Creates an addition.
     package init(_ tasks: TaskSpool, barrel: String?, run: Bool) {
         self.tasks = tasks
         self.barrel = barrel

@@ -57,8 +57,8 @@ extension Messager {
     ) async throws(DownloadError) -> Registration {
         let id = engine.workPath.places.id(of: builder.description)
         let known = await info(.id(id))
-        let isGone = known?.state == .complete && known?.path.map(LostFile.isGone) ?? true
-        if known == nil || isGone {
+        let isGone = known.map { $0.state == .complete && ($0.path == nil || $0.hasLostFile) } ?? true
+        if isGone {
             let added = try await engine.perform(.add(tasks: [builder.description], barrel: nil, run: true))
             if let error = added[0].error { throw error }
         } else if known?.state != .complete {

@@ -19,7 +19,6 @@ public struct RequestRate: Codable, Sendable, Hashable {
 
     /// The number of requests, 1 to 1,000,000.
     package var count: Int
-    /// The time.
     package var unit: Unit
 
     package init(_ count: Int, per unit: Unit) {

@@ -10,7 +10,6 @@ import FKMiddleware
 /// running middlewares: the task has its new state at once, and the rest follows when the middlewares have returned.
 /// All members are safe to use from any thread.
 public struct Control: Sendable {
-    /// The engine of the work path.
     package let engine: any EngineAccess
     /// That of the application; nil for the one of the settings.
     let transport: (any Transport)?

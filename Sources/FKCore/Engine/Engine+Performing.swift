@@ -33,11 +33,16 @@ extension Engine: RequestHost {
         _ descriptions: [TaskDescription], _ barrel: String?, run: Bool, _ group: Int32?
     ) async throws -> TaskControl.Addition {
         var addition = try control.beginAddition(descriptions, barrel: barrel, run: run, group: group)
-        defer { control.endAddition(addition) }
-        while try await control.addPortion(&addition) {
-            startNext()
-            control.park(addition)
+        do {
+            while try await control.addPortion(&addition) {
+                startNext()
+                control.park(addition)
+            }
+        } catch {
+            try? control.endAddition(addition)
+            throw error
         }
+        try control.endAddition(addition)
         return addition
     }
 

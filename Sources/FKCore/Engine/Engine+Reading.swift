@@ -27,7 +27,6 @@ package struct ReadView: Sendable {
     /// The digests of pieces that a list has given, without their bytes; nil without any.
     package var pieces: PieceDigests?
 
-    /// Creates a view.
     package init(available: Int64, length: Int64?) { (self.available, self.length) = (available, length) }
 }
 
@@ -40,7 +39,6 @@ extension Engine {
         return feed.add(at: ring.readerPosition)
     }
 
-    /// Adds a reader of a task.
     package func openReader(_ id: TaskID, at position: Int64) -> Int {
         let feed = readers.feed(of: id) { ReadFeed() }
         book[id]?.feed = feed

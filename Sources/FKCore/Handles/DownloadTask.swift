@@ -17,7 +17,6 @@ public struct DownloadTask: TaskSelecting, Hashable, Identifiable {
     public let id: TaskID
     /// The URL that the task was created with, percent-encoded.
     public let url: String
-    /// The downloader that the task was added to.
     package let downloader: Downloader
 
     package init(_ id: TaskID, _ url: String, in downloader: Downloader) {

@@ -7,7 +7,7 @@ import Foundation
 /// | the task | then |
 /// | --- | --- |
 /// | complete | its file |
-/// | complete, and its file is gone | `.notFound` |
+/// | complete, and its file is gone or has another length | `.notFound` |
 /// | in error | its error |
 /// | cancelled, trashed or forgotten during the wait | `.cancelled` |
 /// | never there | `.notFound` |
@@ -20,9 +20,9 @@ enum FileOutcome {
     ///   - last: the last info that was reported; nil if there was none.
     ///   - present: the info after that; nil if there is no such task.
     ///   - isCancelled: true if the waiting Swift task is cancelled.
-    ///   - isGone: true for the path of a finished file that is gone.
+    ///   - isLost: true for a complete task whose file is gone or has another length.
     static func judge(
-        last: DownloadInfo?, present: DownloadInfo?, isCancelled: Bool, isGone: (String) -> Bool = LostFile.isGone
+        last: DownloadInfo?, present: DownloadInfo?, isCancelled: Bool, isLost: (DownloadInfo) -> Bool = \.hasLostFile
     ) -> Result<URL, DownloadError> {
         // A task that was queued again since its end counts as it ended.
         let info = last.flatMap { $0.state.isOver ? $0 : nil } ?? present
@@ -34,10 +34,11 @@ enum FileOutcome {
         switch info.state {
         case .complete:
             guard let path = info.path else { return .failure(gone(info)) }
-            guard !isGone(path) else {
+            guard !isLost(info) else {
                 return .failure(
                     DownloadError(
-                        .notFound, "The finished file \(Escaping.visible(path)) is gone: download it again.",
+                        .notFound,
+                        "The finished file \(Escaping.visible(path)) is gone or has another length: download it again.",
                         url: URLMasking.mask(info.url)))
             }
             return .success(URL(fileURLWithPath: path))

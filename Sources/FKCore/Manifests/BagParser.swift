@@ -60,9 +60,7 @@ struct BagParser: LineFormat {
         if first == UInt8(ascii: "#") { return }
         do throws(EntryFault) {
             switch file {
-            case .fetch:
-                let entry = try fetchEntry(bytes, line)
-                try register(entry)
+            case .fetch: try register(fetchEntry(bytes, line))
             case .manifest(let algorithm): try parseManifest(bytes, line, algorithm)
             case .unknown(let word): collector.passOver("hash \(word)")
             case .declaration, nil: break

@@ -5,7 +5,6 @@ import FKMiddleware
 /// A name and its digests are bytes in blocks of 1 MiB, because a million files as `Manifest.Entry` take 600 MB. A file takes its name,
 /// 33 bytes for a SHA-256, and 48 bytes more.
 struct ChecksumBook: Sendable {
-    /// A file.
     private struct Record: Sendable {
         /// The place of its bytes: the name, the size in 8 bytes, its first digests, and an address with its length in 2 bytes.
         var place: UInt32
@@ -39,7 +38,6 @@ struct ChecksumBook: Sendable {
     private var laterDigests: [UInt32: UInt32] = [:]
     private var laterSizes: [UInt32: Int64] = [:]
 
-    /// The number of files.
     var count: Int { records.count }
 
     /// What became of a line.
@@ -51,7 +49,6 @@ struct ChecksumBook: Sendable {
         case conflict(String)
     }
 
-    /// Adds what a line says.
     mutating func add(_ line: ChecksumLine, name: String?, _ number: Int) -> Addition {
         let text = name ?? line.url ?? ""
         let key = name ?? "\u{0}\(text)"
@@ -188,8 +185,6 @@ struct ChecksumBook: Sendable {
     mutating func end() { names = NameBook() }
 
     /// Removes and returns the next files.
-    ///
-    /// - Parameter limit: the most that are returned.
     mutating func drain(atMost limit: Int) -> [Manifest.Entry] {
         let end = min(records.count, handedOut + limit)
         guard handedOut < end else { return [] }

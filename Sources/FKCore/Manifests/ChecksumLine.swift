@@ -24,7 +24,6 @@ struct ChecksumLine {
     /// Algorithms of the line that are not supported.
     var unsupported: [String] = []
 
-    /// A fault in a line.
     struct Fault: Error {
         let reason: String
         /// The position in bytes, from 1; 0 for the whole line.
@@ -101,7 +100,6 @@ struct ChecksumLine {
         return rest
     }
 
-    /// Parses hexadecimal digits.
     private mutating func parse(_ digits: ArraySlice<UInt8>, _ heading: Heading?) throws(Fault) {
         let text = String(decoding: digits, as: UTF8.self)
         if case .unsupported(let name) = heading { return unsupported.append(name) }

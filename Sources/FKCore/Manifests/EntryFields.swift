@@ -4,7 +4,6 @@ import FKMiddleware
 package struct EntryFault: Error {
     /// The reason, without a final full stop.
     package let reason: String
-    /// Creates a fault.
     package init(_ reason: String) { self.reason = reason }
 }
 
@@ -35,7 +34,6 @@ enum EntryFields {
         return sources
     }
 
-    /// Checks a URL.
     static func checkURL(_ url: String) throws(EntryFault) {
         if let fault = InputURL.fault(in: url) { throw EntryFault(fault) }
         if isMasked(url) {

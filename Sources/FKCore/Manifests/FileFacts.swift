@@ -67,10 +67,8 @@ extension Manifest {
         /// Options of aria2's form except `out`, `dir`, `checksum` and `header`, in order.
         package var options: [Option] = []
 
-        /// No orders.
         package init() {}
 
-        /// True if there are none.
         package var isEmpty: Bool { directory == nil && headers.isEmpty && options.isEmpty }
 
         /// The keys that the list has for the orders, in the order of first use.

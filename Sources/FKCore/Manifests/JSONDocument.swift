@@ -10,7 +10,7 @@ import FKMiddleware
 /// | `data` | Dataverse, JSON:API |
 /// | `resources` | Data Package, CKAN |
 /// | `@graph`, `distribution`, `linkset` | RO-Crate; Croissant and schema.org; link sets (RFC 9264) |
-/// | any other | an array whose objects have an address with a size, a digest or a `filename` |
+/// | any other | an array with an object that has an address with a size, a digest or a `filename` |
 /// | none, `urls`, `files`, `downloads` | an array of addresses |
 ///
 /// `ListField` has the names of an object's members. An object with a list of files in it describes them: its own address is a
@@ -29,6 +29,21 @@ struct JSONDocument: JSONListFormat {
     /// The repository that a Croissant of a hub is about.
     private var hub: String?
     private var count = 0
+    /// The array of an unknown name that is read.
+    private var open = OpenArray()
+    /// The first object that has an address alone, in an array without a file.
+    private var unsure: (list: String, member: String, line: Int)?
+
+    /// An array of an unknown name. Objects with an address alone are files if another object of it is one.
+    private struct OpenArray {
+        var number = 0
+        var hasFile = false
+        /// The objects with an address alone in front of the first file.
+        var waiting: [JSONList.Element] = []
+        /// The number of those that were too many.
+        var tooMany = 0
+        static let maxWaiting = 10_000
+    }
 
     init(_ form: Manifest.Form, _ reading: Manifest.Reading, maxEntry: Int = Manifest.Reading.maxDocumentEntry) {
         list = JSONList(form, maxEntry: maxEntry)
@@ -67,14 +82,32 @@ struct JSONDocument: JSONListFormat {
     private mutating func see(_ name: String) { if seen.count < 100 { seen.append(name) } }
 
     mutating func add(_ element: JSONList.Element) throws(ManifestError) {
-        let reader = JSONFiles(
+        if element.array != open.number { open = OpenArray(number: element.array) }
+        let found = try read(element)
+        if let member = found.unsure {
+            unsure = unsure ?? (element.list, member, element.line)
+            if open.waiting.count < OpenArray.maxWaiting { open.waiting.append(element) } else { open.tooMany += 1 }
+        } else if found.isListed, !open.hasFile {
+            let before = open
+            open = OpenArray(number: element.array, hasFile: true)
+            for other in before.waiting { _ = try read(other) }
+            let kind = "object of '\(URLMasking.mask(element.list))' with an address alone"
+            for _ in 0..<before.tooMany { collector.passOver(kind, line: element.line) }
+        }
+    }
+
+    private mutating func read(_ element: JSONList.Element) throws(ManifestError) -> JSONFiles.Found {
+        var reader = JSONFiles(
             rules: rules, base: base, archive: archive, isOwn: element.list == "members" || element.list.isEmpty)
+        reader.takesAddresses = open.hasFile
         var found = JSONFiles.Found()
         do throws(EntryFault) {
             try reader.read(element.object, of: element.list, line: element.line, into: &found)
+            for bucket in found.buckets { try collector.check(bucket: bucket, line: element.line) }
         } catch {
-            return try collector.leaveOut(
+            try collector.leaveOut(
                 ManifestError(form: collector.manifest.form, line: element.line, column: element.column, error.reason))
+            return found
         }
         if !found.entries.isEmpty || !found.passedOver.isEmpty { count += 1 }
         for kind in found.passedOver { collector.passOver(kind, line: element.line) }
@@ -84,6 +117,7 @@ struct JSONDocument: JSONListFormat {
                 ManifestError(form: collector.manifest.form, line: element.line, column: element.column, fault))
         }
         for entry in found.entries { try collector.add(entry, column: element.column) }
+        return found
     }
 
     mutating func end() throws(ManifestError) {
@@ -93,7 +127,13 @@ struct JSONDocument: JSONListFormat {
         }
         guard count == 0, collector.manifest.faultCount == 0, !hasListName, !list.isArray else { return }
         if let foreign = ForeignList.json(seen) { throw ManifestError(form: nil, foreign) }
-        let names = seen.prefix(8).map { "'\($0)'" }.joined(separator: ", ")
+        if let unsure {
+            throw ManifestError(
+                form: collector.manifest.form, line: unsure.line,
+                "the objects of '\(URLMasking.mask(unsure.list))' have addresses and neither size, digest nor file name, and may be "
+                    + "pages: if they are files, add --column 'url=\(unsure.member)'")
+        }
+        let names = seen.prefix(8).map { "'\(URLMasking.mask($0))'" }.joined(separator: ", ")
         throw ManifestError(
             form: collector.manifest.form,
             "the object has no array of files with addresses, but \(names.isEmpty ? "nothing" : names): it is no list of downloads"
@@ -108,14 +148,27 @@ struct JSONFiles {
     let archive: BaseURL?
     /// True in the form of `fk`: `directory` is an order, and `expected` the size without being binding.
     let isOwn: Bool
+    /// True if an object of an array of an unknown name is a file if it has an address.
+    var takesAddresses = false
 
-    /// What an object has.
     struct Found {
         var entries: [Manifest.Entry] = []
         var passedOver: [String] = []
         /// The reasons for files that are left out.
         var faults: [String] = []
         var hub: String?
+        /// The buckets of addresses `s3://BUCKET/KEY`.
+        var buckets: [String] = []
+        /// True for a file in an array of an unknown name.
+        var isListed = false
+        /// The member with the address, in an object that has nothing else that a file has.
+        var unsure: String?
+
+        /// Takes what a row says beside its file.
+        mutating func take(_ row: ListRow) {
+            passedOver += row.notUnderstood
+            if let bucket = row.bucket { buckets.append(bucket) }
+        }
     }
 
     /// The names of arrays whose objects are files if they have an address. In other arrays they need a size, a digest or a file name as well.
@@ -130,8 +183,6 @@ struct JSONFiles {
     private static let folders: Set<String> = ["folder", "directory", "dir", "tree"]
     private static let noFiles: Set<String> = ["inline", "script", "shell", "git", "svn", "bzr", "patch", "command"]
 
-    /// Adds the files of an object.
-    ///
     /// - Parameter list: the name of its list.
     /// - Throws: `EntryFault` for an object that is left out.
     func read(_ object: JSONReader.Object, of list: String, line: Int, into found: inout Found) throws(EntryFault) {
@@ -158,7 +209,13 @@ struct JSONFiles {
         if let assets = object["assets"]?.object { return try self.assets(assets, of: object, line, into: &found) }
         if try nested(object, list, line, into: &found) { return }
         let isKnown = Self.listNames.contains(list) || list.isEmpty
-        guard isKnown || isFile(object) else { return }
+        if !isKnown {
+            found.isListed = takesAddresses || isFile(object)
+            guard found.isListed else { return found.unsure = addressMember(object) }
+            guard hasAddress(object) else {
+                return found.passedOver.append("object of '\(URLMasking.mask(list))' without an address")
+            }
+        }
         if let entry = try file(object, list, line, into: &found) { found.entries.append(entry) }
     }
 
@@ -176,10 +233,12 @@ struct JSONFiles {
                 member.value.array ?? member.value.object?["files"]?.array ?? member.value.object?["entries"]?.array
                 ?? []
             let isList = Self.listNames.contains(member.name)
+            let takesAddresses = isList || values.contains { $0.object.map(isFile) ?? false }
             var inner = Found()
             var isAny = false
             for value in values {
-                guard let file = value.object, isFile(file) || isList && (hasAddress(file) || file["dataFile"] != nil)
+                guard let file = value.object,
+                    isFile(file) || takesAddresses && hasAddress(file) || isList && file["dataFile"] != nil
                 else {
                     continue
                 }
@@ -201,6 +260,7 @@ struct JSONFiles {
             found.entries += inner.entries
             found.faults += inner.faults
             found.passedOver += inner.passedOver
+            found.buckets += inner.buckets
         }
         return isParent
     }
@@ -227,13 +287,16 @@ struct JSONFiles {
         return hasAddress && hasProof
     }
 
-    private func hasAddress(_ object: JSONReader.Object) -> Bool {
-        object.members.contains { member in
+    private func hasAddress(_ object: JSONReader.Object) -> Bool { addressMember(object) != nil }
+
+    /// The first member with an address; nil without one.
+    private func addressMember(_ object: JSONReader.Object) -> String? {
+        object.members.first { member in
             if member.name == "links" {
                 return member.value.object?["self"] != nil || member.value.object?["content"] != nil
             }
             return rules.field(of: member.name)?.isAddress == true && Self.isAddress(member.value)
-        }
+        }?.name
     }
 
     private static func isAddress(_ value: JSONReader.Value) -> Bool {
@@ -258,15 +321,15 @@ struct JSONFiles {
         if let archive, !row.hasAddress, let name = object["name"]?.string {
             try row.set(.address(.chosen), archive.url(of: try EntryFields.name(name)))
         }
-        guard row.hasAddress || rules.template != nil || rules.base != nil && row.hasName && list.isEmpty && !isOwn
-        else {
+        let hasName = list.isEmpty ? row.hasName : row.hasFileName && ["files", "entries"].contains(list)
+        guard row.hasAddress || rules.template != nil || rules.base != nil && hasName else {
             guard Self.certain.contains(list) else { return nil }
             let name = (object["key"] ?? object["filename"] ?? object["name"])?.string.map { "'\($0)'" } ?? "the file"
             throw EntryFault(
                 isOwn ? "the member has no 'url'" : list.isEmpty ? "it has no URL" : "\(name) has no address")
         }
         var entry = try row.finished()
-        found.passedOver += row.notUnderstood
+        found.take(row)
         if isOwn {
             entry.directory = own.directory
             if let folder = entry.directory, folder.isEmpty || folder.utf8.contains(0) {
@@ -353,7 +416,8 @@ struct JSONFiles {
             guard let text = (value.array?.first ?? value).text else {
                 // An object under a name such as `file` has another meaning.
                 if value.object != nil { return }
-                throw EntryFault(field == .size ? "its size is no whole number of bytes" : "its '\(name)' is no text")
+                if field == .size { return row.passOverSize() }
+                throw EntryFault("its '\(name)' is no text")
             }
             try row.set(field, text, of: name)
         }
@@ -406,7 +470,7 @@ struct JSONFiles {
                 if let hash = object["hash"]?.string { try row.set(.digest(.any(isCertain: true)), hash) }
             }
             found.entries.append(try row.finished())
-            found.passedOver += row.notUnderstood
+            found.take(row)
         }
     }
 
@@ -447,12 +511,12 @@ struct JSONFiles {
                     default: break
                     }
                 }
-                if let size = asset["file:size"]?.text { row.size = try ListRow.size(size) }
+                if let size = asset["file:size"]?.text { try row.set(.size, size) }
                 if let digest = asset["file:checksum"]?.string { try row.set(.digest(.any(isCertain: true)), digest) }
                 var entry = try row.finished()
                 if let id = object["id"]?.text { Self.move(&entry, to: id) }
                 found.entries.append(entry)
-                found.passedOver += row.notUnderstood
+                found.take(row)
             } catch { found.faults.append("'\(member.name)': \(error.reason)") }
         }
     }

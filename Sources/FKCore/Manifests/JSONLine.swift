@@ -4,7 +4,6 @@ import FKMiddleware
 package struct JSONLine {
     private var bytes: [UInt8] = [UInt8(ascii: "{")]
 
-    /// The complete object.
     package var closed: [UInt8] { bytes + [UInt8(ascii: "}")] }
     /// The complete object with a line end.
     package var ended: [UInt8] { closed + [0x0a] }

@@ -63,6 +63,7 @@ struct JSONLinesParser: LineFormat {
         var found = JSONFiles.Found()
         do throws(EntryFault) {
             try files.read(object, of: "", line: line, into: &found)
+            for bucket in found.buckets { try collector.check(bucket: bucket, line: line) }
         } catch {
             return try collector.leaveOut(ManifestError(form: .jsonLines, line: line, error.reason))
         }

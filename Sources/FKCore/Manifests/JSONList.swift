@@ -5,7 +5,6 @@
 /// the work stays proportional to the document, and at most the bytes of one value are held.
 struct JSONList: Sendable {
     enum Event {
-        /// An element of a list.
         case element(Element)
         /// Another member of the object around the lists, unless it is an array or an object.
         case member(name: String, JSONReader.Value)
@@ -13,20 +12,19 @@ struct JSONList: Sendable {
         case container(name: String, isArray: Bool)
         /// The next event needs more bytes.
         case more
-        /// The end of the document.
         case done
     }
 
-    /// An element of a list.
     struct Element {
         var object: JSONReader.Object
         /// The name of the list; empty for a document that is an array.
         var list: String
         var line: Int
         var column: Int
+        /// The number of its array in the document.
+        var array = 0
     }
 
-    /// What comes next.
     private enum State: Sendable {
         case document
         case member
@@ -43,7 +41,7 @@ struct JSONList: Sendable {
     }
 
     /// The depth of objects in which lists are looked for.
-    private static let maxDepth = 4
+    private static let maxDepth = 8
     /// Members that are one object where others have an array of them.
     private static let singles: Set<String> = ["distribution", "assets"]
     /// Members with other things than files.
@@ -66,9 +64,10 @@ struct JSONList: Sendable {
     private var places = TextPlaces()
     private var state = State.document
     private var nesting: [Container] = []
+    /// The number of arrays so far.
+    private var arrays = 0
     /// True if an array with objects was found.
     private(set) var hasList = false
-    /// True for a document that is an array.
     private(set) var isArray = false
     /// True once the last byte is in memory.
     private var isWhole = false
@@ -81,10 +80,8 @@ struct JSONList: Sendable {
         self.maxEntry = maxEntry
     }
 
-    /// The number of bytes in memory.
     var heldBytes: Int { reader.bytes.count }
 
-    /// Adds a portion.
     mutating func append(_ bytes: [UInt8]) {
         // The last byte stays: it tells whether a line ends there.
         let count = max(0, reader.index - 1)
@@ -92,20 +89,18 @@ struct JSONList: Sendable {
         reader.slide(by: count, adding: bytes)
     }
 
-    /// Ends the document.
     mutating func finish() { isWhole = true }
 
-    /// Reads the next event.
     mutating func next() throws(ManifestError) -> Event {
         while isWhole || reader.unread >= wanted {
             if state == .end, !isWhole, reader.peek() == nil { return .more }
-            let before = (index: reader.index, state: state, nesting: nesting, hasList: hasList)
+            let before = (index: reader.index, state: state, nesting: nesting, hasList: hasList, arrays: arrays)
             var event: Event?
             var wrong: JSONReader.Fault?
             do throws(JSONReader.Fault) { event = try step() } catch { wrong = error }
             guard isWhole || reader.unread >= JSONReader.lookahead else {
                 reader.goBack(to: before.index)
-                (state, nesting, hasList) = (before.state, before.nesting, before.hasList)
+                (state, nesting, hasList, arrays) = (before.state, before.nesting, before.hasList, before.arrays)
                 wanted = reader.unread * 2
                 continue
             }
@@ -114,6 +109,7 @@ struct JSONList: Sendable {
             switch event {
             case .element(var element):
                 (element.line, element.column) = places.place(of: element.object.start, in: reader.bytes)
+                element.array = arrays
                 return .element(element)
             case let event?: return event
             case nil: continue
@@ -171,6 +167,7 @@ struct JSONList: Sendable {
             try reader.expect(UInt8(ascii: "["))
             if reader.skip(UInt8(ascii: "]")) { break }
             nesting.append(.array(name: name))
+            arrays += 1
             state = .element
         case UInt8(ascii: "{") where isKept && Self.singles.contains(name):
             guard let object = try reader.value().object else { return nil }

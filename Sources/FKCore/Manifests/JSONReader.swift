@@ -60,7 +60,6 @@ package struct JSONReader: Sendable {
     /// The number of values in the present outermost one.
     private var values = 0
 
-    /// Creates a reader of a whole document.
     package init(_ bytes: [UInt8]) {
         self.bytes = bytes
         skipByteOrderMark()
@@ -81,10 +80,8 @@ package struct JSONReader: Sendable {
         }
     }
 
-    /// The number of bytes in memory that were not read.
     var unread: Int { bytes.count - index }
 
-    /// Skips a byte order mark at the beginning.
     mutating func skipByteOrderMark() {
         if index == 0, bytes.starts(with: [0xef, 0xbb, 0xbf]) { index = 3 }
     }
@@ -96,7 +93,6 @@ package struct JSONReader: Sendable {
         if bytes.isEmpty { bytes = more } else { bytes += more }
     }
 
-    /// Reads again from an earlier offset.
     mutating func goBack(to offset: Int) { index = offset }
 
     /// The first byte of the next value; nil at the end.
@@ -128,7 +124,6 @@ package struct JSONReader: Sendable {
         if peek() != nil { throw unexpected("the end") }
     }
 
-    /// Reads the next value.
     mutating func value(depth: Int = 0) throws(Fault) -> Value {
         guard depth <= Self.maxDepth else { throw fault("more than \(Self.maxDepth) arrays and objects in each other") }
         values = depth == 0 ? 1 : values + 1
@@ -157,9 +152,7 @@ package struct JSONReader: Sendable {
         }
     }
 
-    /// Reads the next value if it is neither an array nor an object, and skips it otherwise.
-    ///
-    /// - Returns: nil for a skipped value.
+    /// Reads the next value if it is neither an array nor an object, and skips it otherwise. Returns nil for a skipped value.
     mutating func scalar(depth: Int = 0) throws(Fault) -> Value? {
         guard depth <= Self.maxDepth else { throw fault("more than \(Self.maxDepth) arrays and objects in each other") }
         let isObject = peek() == UInt8(ascii: "{")

@@ -3,7 +3,7 @@ import FKMiddleware
 /// What a column of a table, a member of an object or a field of a list says about the file. It is the only table of names, for CSV,
 /// TSV, JSON Lines, JSON and records.
 ///
-/// | field | names, without regard to case, `_`, `-`, `:` and blanks |
+/// | field | names, without regard to case, `_`, `-`, `:`, blanks and brackets |
 /// | --- | --- |
 /// | address of the file | `download_url`, `browser_download_url`, `contentUrl`, `file_url`, `downloads`, `direct_asset_url` |
 /// | address | `url`, `urls`, `uri`, `source_url` |
@@ -41,7 +41,7 @@ enum ListField: Hashable, Sendable {
     /// Reads the name of a column; nil for one without a meaning.
     init?(_ name: some StringProtocol) {
         guard name.utf8.count <= 100 else { return nil }
-        let plain = name.lowercased().filter { $0 != "_" && $0 != "-" && $0 != " " && $0 != ":" && $0 != "." }
+        let plain = DigestWord.plain(String(name))
         if let field = Self.names[plain] {
             self = field
         } else if let meaning = DigestWord.meaning(of: plain) {

@@ -38,9 +38,6 @@ struct ListRules: Sendable {
         }
         return template != nil && field.isAddress ? nil : field
     }
-
-    /// True if a table needs no column with addresses.
-    var hasAddresses: Bool { template != nil || base != nil || columns.contains { $0.field.isAddress } }
 }
 
 /// An address with the names of columns in braces: `https://host/{id}/{file}`.
@@ -94,6 +91,8 @@ struct ListRow {
     private var algorithm: String?
     private var values: [String: String] = [:]
     var size: Int64?
+    /// The bucket of its addresses `s3://BUCKET/KEY`; nil without one.
+    private(set) var bucket: String?
     /// The names of digests that are there and not supported or not understood.
     private(set) var notUnderstood: [String] = []
 
@@ -108,13 +107,12 @@ struct ListRow {
     /// Sets a value for the template.
     mutating func set(value: String, of column: String) { values[column] = value }
 
-    /// Sets a value.
-    ///
     /// - Parameter column: the name of the field in the list, for messages.
     mutating func set(_ field: ListField, _ text: String, of column: String = "") throws(EntryFault) {
         let value = text.trimmingBlanks
         // A name may consist of blanks.
         if value.isEmpty, text.isEmpty || field != .name(0) { return }
+        if field.isName, !value.isEmpty, MissingValue.isOne(value) { return }
         switch field {
         case .address(let rank):
             // ESGF: `URL|TYPE|SERVICE`.
@@ -133,7 +131,8 @@ struct ListRow {
         case .path(let rank): if path.map({ rank < $0.rank }) ?? true { path = (rank, text) }
         case .name(let rank): if name.map({ rank < $0.rank }) ?? true { name = (rank, text) }
         case .folder: folder = value
-        case .size: size = try Self.size(value)
+        case .size:
+            do throws(EntryFault) { size = try Self.size(value) } catch { passOverSize() }
         case .digest(.name): algorithm = value
         case .digest(.unsupported(let name)): if !MissingValue.isOne(value) { notUnderstood.append("hash \(name)") }
         case .digest(.algorithm(let algorithm)):
@@ -144,6 +143,9 @@ struct ListRow {
             case .unknown: throw EntryFault(Checksum.fault(in: value, algorithm))
             }
         case .digest(.any(true)): plainDigests.append(value)
+        case .digest(.long):
+            guard value.utf8.count >= 64, case .digests(let all) = SpelledDigest(value) else { return }
+            for digest in all { try add(digest) }
         case .digest(.any(false)):
             switch SpelledDigest(value) {
             case .digests(let all): for digest in all { try add(digest) }
@@ -155,10 +157,12 @@ struct ListRow {
         }
     }
 
+    /// Notes a size that is none: the file is taken without it.
+    mutating func passOverSize() { notUnderstood.append("size that is no number of bytes") }
+
     /// Adds an address with its priority and country.
     mutating func add(mirror: Manifest.Source) { mirrors.append(mirror) }
 
-    /// Adds a digest.
     mutating func add(_ digest: Checksum) throws(EntryFault) {
         guard digests.add(digest) else { throw EntryFault("it has two \(digest.algorithm.rawValue) digests") }
     }
@@ -172,7 +176,7 @@ struct ListRow {
             number = number[..<dot]
         }
         if number.hasSuffix(" B") { number = number.dropLast(2) }
-        if number.hasSuffix(" bytes") { number = number.dropLast(6) }
+        if number.lowercased().hasSuffix(" bytes") { number = number.dropLast(6) }
         if number.contains(","), number.split(separator: ",").dropFirst().allSatisfy({ $0.utf8.count == 3 }) {
             number = number.filter { $0 != "," }[...]
         }
@@ -188,8 +192,9 @@ struct ListRow {
     /// True if it has an address, or one can be made.
     var hasAddress: Bool { !addresses.isEmpty || !mirrors.isEmpty }
 
-    /// True if it has a name or a path.
     var hasName: Bool { path != nil || name != nil }
+    /// True for a name that is none of something else, such as a title.
+    var hasFileName: Bool { path.map { $0.rank <= 1 } ?? false || name?.rank == 0 }
 
     /// The file with all of its values.
     mutating func finished() throws(EntryFault) -> Manifest.Entry {
@@ -260,7 +265,7 @@ struct ListRow {
                 whole = Self.joined(folder, FileNameRules.name(url: url, head: nil))
             }
         } else if let path {
-            if let name, Self.isFolder(path.text, of: name.text) {
+            if let name, Self.isFolder(path.text, of: name.text, isFileName: name.rank == 0) {
                 whole = Self.joined(path.text, name.text)
             } else {
                 whole = path.rank == 0 && path.text.hasPrefix("/") ? String(path.text.dropFirst()) : path.text
@@ -276,11 +281,16 @@ struct ListRow {
         folder.hasSuffix("/") ? folder + name : "\(folder)/\(name)"
     }
 
-    /// True if a path is the folder of a name: it ends with a slash, or has no extension where the name has one.
-    private static func isFolder(_ path: String, of name: String) -> Bool {
+    /// True if a path is the folder of a name: it ends with a slash, or has not the extension that the name has.
+    ///
+    /// - Parameter isFileName: true if the name can be nothing else: then the path may have a dot, such as `v1.0`.
+    private static func isFolder(_ path: String, of name: String, isFileName: Bool) -> Bool {
         if path.hasSuffix("/") { return true }
         let last = path.split(separator: "/").last ?? ""
-        return !last.isExactly(name) && !last.contains(".") && name.dropFirst().contains(".") && !name.contains("/")
+        guard !last.isExactly(name), !name.contains("/"), let dot = name.dropFirst().lastIndex(of: ".") else {
+            return false
+        }
+        return !last.contains(".") || isFileName && !last.lowercased().hasSuffix(name[dot...].lowercased())
     }
 
     private static func isOtherScheme(_ fault: EntryFault) -> Bool {
@@ -299,6 +309,9 @@ struct ListRow {
             guard let base = rules.base else {
                 throw EntryFault("'\(text)': give the bucket's https address, to which keys are added, with --base URL")
             }
+            let other = String(text.dropFirst(5).prefix { $0 != "/" })
+            if let bucket, !bucket.isExactly(other) { throw EntryFault(Self.otherBucket(other, than: bucket)) }
+            bucket = other
             let name = try EntryFields.name(bucketKey)
             key = key ?? name
             url = base.url(of: name)
@@ -307,6 +320,12 @@ struct ListRow {
         }
         try EntryFields.checkURL(url)
         return url
+    }
+
+    /// The fault of an address in another bucket.
+    static func otherBucket(_ other: String, than bucket: String, line: Int? = nil) -> String {
+        "'s3://\(other)/' is another bucket than 's3://\(bucket)/'\(line.map { " on line \($0)" } ?? ""), and --base URL is the "
+            + "address of one: make a list for each bucket"
     }
 
     /// The key of `s3://BUCKET/KEY`.

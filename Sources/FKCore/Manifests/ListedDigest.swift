@@ -58,9 +58,7 @@ extension Checksum {
 }
 
 extension [Checksum] {
-    /// Inserts a digest in order of strength.
-    ///
-    /// - Returns: false if the list contains another digest of the same algorithm.
+    /// Inserts a digest in order of strength. Returns false if the list contains another digest of the same algorithm.
     package mutating func add(_ digest: Checksum) -> Bool {
         if let same = first(where: { $0.algorithm == digest.algorithm }) { return same == digest }
         insert(digest, at: firstIndex { $0.algorithm.strength < digest.algorithm.strength } ?? endIndex)

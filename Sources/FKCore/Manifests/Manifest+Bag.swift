@@ -45,9 +45,7 @@ extension Manifest {
         var positions = ExactMap<Int>()
     }
 
-    /// Reads the version.
-    ///
-    /// - Returns: true if percent signs in names are encoded.
+    /// Reads the version. Returns true if percent signs in names are encoded.
     private static func version(_ bytes: [UInt8], _ reading: Reading) throws(ManifestError) -> Bool {
         var parser = BagParser("bagit.txt", reading)
         var number = 0

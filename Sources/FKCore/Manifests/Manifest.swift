@@ -47,9 +47,7 @@ public struct Manifest: Sendable, Hashable {
     /// state. `directory`, `headers` and `options` are orders to the program. Obey them only in a list that the user has chosen, and
     /// not in one that a server sent (`Builder.init(_:in:takesOrders:)`).
     public struct Entry: Sendable, Hashable {
-        /// The facts about the file.
         package var facts: FileFacts
-        /// The orders of the list's author.
         package var orders: FileOrders
 
         /// The path of the file relative to its folder, with `/` between folders; nil if the list has only a URL.

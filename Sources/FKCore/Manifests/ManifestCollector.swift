@@ -5,6 +5,8 @@ struct ManifestCollector: Sendable {
     private let skips: Bool
     private var count = 0
     private var names = NameBook()
+    /// The bucket of the addresses `s3://BUCKET/KEY`, and the line of the first one.
+    private var bucket: (name: String, line: Int)?
 
     /// The maximum number of stored faults. Further faults are only counted.
     static let maxFaults = 1_000
@@ -42,6 +44,17 @@ struct ManifestCollector: Sendable {
         return true
     }
 
+    /// Checks that all keys are of one bucket, whose address is the base.
+    ///
+    /// - Parameter name: the bucket of an entry; nil for an entry of none.
+    mutating func check(bucket name: String?, line: Int) throws(EntryFault) {
+        guard let name else { return }
+        if let bucket, !bucket.name.isExactly(name) {
+            throw EntryFault(ListRow.otherBucket(name, than: bucket.name, line: bucket.line))
+        }
+        bucket = bucket ?? (name, line)
+    }
+
     /// Adds an entry whose name was compared with the others.
     ///
     /// - Throws: an error if there are more entries than allowed.
@@ -50,8 +63,6 @@ struct ManifestCollector: Sendable {
         manifest.entries.append(entry)
     }
 
-    /// Leaves an entry out.
-    ///
     /// - Throws: the fault, if bad entries are not skipped.
     mutating func leaveOut(_ fault: ManifestError) throws(ManifestError) {
         guard skips else { throw fault }

@@ -16,13 +16,13 @@ public struct ManifestError: Error, Sendable, Hashable, LocalizedError, CustomSt
 
     /// Creates an error. The default position is the whole list.
     ///
-    /// - Parameter reason: control characters in it are escaped.
+    /// - Parameter reason: control characters in it are escaped, and the secrets of URLs in single quotes are masked.
     public init(form: Manifest.Form?, file: String? = nil, line: Int = 0, column: Int = 0, _ reason: String) {
         self.form = form
         self.file = file
         self.line = line
         self.column = column
-        self.reason = Escaping.visible(reason)
+        self.reason = Escaping.visible(URLMasking.maskQuoted(reason))
     }
 
     /// A line such as `Metalink 4, line 3, column 5: …`.

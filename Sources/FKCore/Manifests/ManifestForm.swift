@@ -179,8 +179,6 @@ struct Recognition {
         { _ in .form(.urls) },
     ]
 
-    /// Recognizes a form.
-    ///
     /// - Parameter bytes: the beginning of the list in UTF-8.
     /// - Returns: the form, or the reason why there is none.
     static func form(

@@ -60,7 +60,6 @@ package struct ManifestWriter {
     /// The entries that the format cannot represent, and the reasons.
     package private(set) var leftOut: [ManifestError] = []
 
-    /// Begins a list.
     package init(_ output: Manifest.Output, _ facts: Manifest.Facts) {
         self.output = output
         switch output {
@@ -95,7 +94,6 @@ package struct ManifestWriter {
         }
     }
 
-    /// Ends the list.
     package mutating func finish() {
         switch output {
         case .lock, .sha256sums, .urls, .aria2: break

@@ -48,8 +48,6 @@ struct MetalinkParser: DocumentFormat {
     private static let maxText = 1 << 20
 
     /// The form of a document by its root element; nil if it is not a Metalink.
-    ///
-    /// - Parameter head: the beginning of the document.
     static func form(of head: [UInt8]) -> Manifest.Form? {
         var reader = XMLReader(head)
         do {

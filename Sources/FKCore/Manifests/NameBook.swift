@@ -6,7 +6,6 @@
 package struct NameBook: Sendable {
     /// The result of an addition.
     package enum Addition: Equatable {
-        /// The name is new.
         case new
         /// An earlier entry has the same name and says the same about the file.
         case same
@@ -23,8 +22,6 @@ package struct NameBook: Sendable {
         /// The number that the earlier entry was given as its line.
         package let line: Int
 
-        /// The reason.
-        ///
         /// - Parameter line: the line for the message; nil, the default, is that of the entry.
         package func reason(line: Int? = nil) -> String {
             switch kind {
@@ -74,7 +71,6 @@ package struct NameBook: Sendable {
     /// The size of the table.
     var bytes: Int { slots.count * MemoryLayout<Slot>.stride }
 
-    /// Creates an empty table.
     package init() {}
 
     /// The position of an equal name; nil for a new one.
@@ -84,11 +80,7 @@ package struct NameBook: Sendable {
         return found.flatMap { $0.isFolder ? nil : $0.line }
     }
 
-    /// Registers a name.
-    ///
-    /// - Parameters:
-    ///   - name: a `plain` and valid name.
-    ///   - line: its line in the list.
+    /// - Parameter name: a `plain` and valid name.
     /// - Returns: the reason why it conflicts with an earlier name; nil if it does not.
     mutating func add(_ name: String, line: Int) -> String? {
         if case .conflict(let conflict) = add(name, line: line, content: 0) { conflict.reason() } else { nil }
@@ -96,9 +88,7 @@ package struct NameBook: Sendable {
 
     /// Registers a name with what its entry says about the file.
     ///
-    /// - Parameters:
-    ///   - line: its number.
-    ///   - content: `Manifest.FileFacts.contentHash`; 0 is equal to nothing.
+    /// - Parameter content: `Manifest.FileFacts.contentHash`; 0 is equal to nothing.
     package mutating func add(_ name: String, line: Int, content: UInt32) -> Addition {
         var name = name
         return name.withUTF8 { add(UnsafeRawBufferPointer($0), line, content) }

@@ -46,8 +46,7 @@ enum RecordShape: String, CaseIterable {
             guard object.types.contains(where: { $0.hasSuffix("FileObject") || $0.hasSuffix("DataDownload") }) else {
                 return []
             }
-            let url = try Self.text(object, "contentUrl")
-            return [try Self.described(object, name: object["name"]?.string, url, base)]
+            return [try Self.described(object, name: object["name"]?.string, Self.text(object, "contentUrl"), base)]
         case .linkset:
             var entries: [Manifest.Entry] = []
             for item in object["item"]?.array ?? [] {

@@ -2,7 +2,6 @@ import FKMiddleware
 
 /// A list that a server sent, without its files. The files come as `Manifest.FileFacts`, which have no orders.
 package struct ServerList: Sendable {
-    /// The format of the list.
     package var form: Manifest.Form
     /// The origin of the list: its name or URL.
     package var origin: String?
@@ -32,7 +31,6 @@ package struct ServerList: Sendable {
     /// The most keys that are named.
     static let maxKeys = 100
 
-    /// Creates an empty list.
     package init(_ form: Manifest.Form) { self.form = form }
 
     /// The same without the keys, as a list of the owner has it.
@@ -62,7 +60,6 @@ package struct ServerList: Sendable {
         for key in part.leftOutKeys { leaveOut(key) }
     }
 
-    /// Adds a fault.
     mutating func add(_ fault: ManifestError) {
         faultCount += 1
         if faults.count < ManifestCollector.maxFaults { faults.append(fault) }
@@ -84,8 +81,6 @@ package struct ServerListReader: Sendable {
     /// The number of files so far.
     package private(set) var count = 0
 
-    /// Creates a reader.
-    ///
     /// - Parameters:
     ///   - form: the format; nil recognizes it by the first 64 KiB.
     ///   - fileName: the name of the list's file, which some formats need.
@@ -99,16 +94,12 @@ package struct ServerListReader: Sendable {
     /// The form of the list; nil until it is recognised.
     package var form: Manifest.Form? { reader.form }
 
-    /// Reads the next portion.
-    ///
     /// - Throws: `ManifestError`; the reader is unusable afterwards.
     package mutating func parse(_ bytes: [UInt8]) throws(ManifestError) { try reader.take(bytes) }
 
     /// Removes and returns the complete files.
     package mutating func drainFiles() -> [Manifest.FileFacts] { facts(reader.takeEntries(), reader.form ?? .urls) }
 
-    /// Ends the list.
-    ///
     /// - Returns: the list, and the files that were not taken.
     package mutating func finish() throws(ManifestError) -> (list: ServerList, files: [Manifest.FileFacts]) {
         var files = try end()

@@ -20,8 +20,6 @@ enum SpelledDigest: Equatable {
     /// A text that is no digest of the algorithm.
     case unknown
 
-    /// Reads a text.
-    ///
     /// - Parameter algorithm: the algorithm that the list names; nil if the text has to tell it.
     init(_ text: some StringProtocol, _ algorithm: Checksum.Algorithm? = nil) {
         var text = String(text).trimmingBlanks
@@ -156,9 +154,14 @@ enum DigestWord {
         return word == "b3" || word.hasPrefix("b3sum") ? "blake3" : word
     }
 
-    /// Lower case, without `-`, `_` and blanks.
+    /// Lower case, without `-`, `_`, blanks and brackets.
     static func plain(_ name: String) -> String {
-        name.lowercased().filter { $0 != "_" && $0 != "-" && $0 != " " && $0 != "." && $0 != ":" }
+        name.lowercased().filter { character in
+            switch character {
+            case "_", "-", " ", ".", ":", "(", ")", "[", "]": false
+            default: true
+            }
+        }
     }
 
     private static let around = [
@@ -168,11 +171,12 @@ enum DigestWord {
         "item",
     ]
 
-    /// What a word means for digests.
     enum Meaning: Hashable {
         case algorithm(Checksum.Algorithm)
         /// A digest whose text tells the algorithm. False if it may as well be something else, such as a number.
         case any(isCertain: Bool)
+        /// A digest of at least 64 digits. Shorter values are something else, such as a commit of git.
+        case long
         /// The name of the algorithm of another column.
         case name
         case unsupported(String)
@@ -182,20 +186,20 @@ enum DigestWord {
     static func meaning(of name: String) -> Meaning? {
         let word = plain(name)
         switch word {
-        case "checksum", "checksums", "filechecksum": return .any(isCertain: true)
+        case "checksum", "checksums", "filechecksum", "checksumvalue": return .any(isCertain: true)
         case "hash", "digest", "hashes", "digests", "integrity", "filehash", "filedigest", "contenthash", "multihash",
-            "etagmd5":
+            "etagmd5", "hashvalue", "digestvalue", "shasum":
             return .any(isCertain: false)
-        case "checksumtype", "checksumalgorithm", "hashtype", "hashalgorithm", "checksummethod", "digestalgorithm":
+        case "checksumtype", "checksumalgorithm", "hashtype", "hashalgorithm", "checksummethod", "digestalgorithm",
+            "checksumalgo", "hashalgo", "hashmethod", "hashfunction", "digesttype":
             return .name
-        // A commit of git, as a rule.
-        case "sha", "b2", "sum", "b3": return nil
+        case "sha", "sum": return .long
+        case "b2", "b3": return nil
         default: break
         }
         if let algorithm = Checksum.Algorithm(listed: word) { return .algorithm(algorithm) }
         if let other = unsupported(word) { return .unsupported(other) }
-        guard word.utf8.count <= 40, word.utf8.contains(where: \.isASCIIDigit) || word == "shasum" else { return nil }
-        if word == "shasum" { return .algorithm(.sha1) }
+        guard word.utf8.count <= 40, word.utf8.contains(where: \.isASCIIDigit) else { return nil }
         var rest = word
         while let part = around.first(where: { rest.hasPrefix($0) && rest.utf8.count > $0.utf8.count }) {
             rest = String(rest.dropFirst(part.count))

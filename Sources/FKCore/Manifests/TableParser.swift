@@ -211,6 +211,7 @@ struct TableParser: LineFormat {
             }
             at = fields.first ?? field
             entry = try row.finished()
+            try collector.check(bucket: row.bucket, line: rowLine)
             for kind in row.notUnderstood { collector.passOver(kind, line: rowLine) }
         } catch {
             // Names are checked when all parts of the path are known.
@@ -237,7 +238,9 @@ struct TableParser: LineFormat {
     private mutating func readHeader() throws(ManifestError) {
         for field in fields {
             let name = String(decoding: field.value, as: UTF8.self).trimmingBlanks
-            let meaning = rules.field(of: name)
+            var meaning = rules.field(of: name)
+            // The length of a video or a text, unless `--column` says otherwise.
+            if name.lowercased() == "length", !rules.columns.contains(where: { $0.field == .size }) { meaning = nil }
             if let meaning, Self.isSingle(meaning), columns.contains(where: { $0.field == meaning }) {
                 throw fault("two columns of the header have one meaning", field.line, field.column)
             }
@@ -264,7 +267,10 @@ struct TableParser: LineFormat {
     }
 
     private var shownColumns: String {
-        fields.prefix(10).map { "'\(String(decoding: $0.value.prefix(40), as: UTF8.self))'" }.joined(separator: ", ")
+        // The first line of a list of URLs may have secrets.
+        fields.prefix(10).map { field in
+            "'\(URLMasking.maskWords(String(decoding: field.value, as: UTF8.self)).prefix(40))'"
+        }.joined(separator: ", ")
     }
 
     /// True for a meaning that only one column may have.

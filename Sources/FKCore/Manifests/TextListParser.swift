@@ -10,7 +10,7 @@ import FKMiddleware
 /// | a blank and `#` | a comment |
 ///
 /// A line may stand in quotes, with a comma behind them. Any other text behind a blank is a fault. A line `@EXPLICIT` of conda has no
-/// meaning. With a base, a line without a scheme is a path below it.
+/// meaning. With a base, a line without a scheme is a relative URL, for which the same holds.
 ///
 /// ```text
 /// # one URL a line; empty lines and comments are skipped
@@ -79,7 +79,7 @@ struct TextListParser: LineFormat {
 
     private mutating func parseURLs(_ text: String, _ line: Int) throws(EntryFault) {
         // A URL alone, as nearly all lines have it.
-        if InputURL.isPlain(text), !text.utf8.contains(UInt8(ascii: "#")) {
+        if InputURL.isPlain(text), !text.utf8.contains(UInt8(ascii: "#")), !Self.hasSecond(text) {
             entry = Manifest.Entry(sources: [Manifest.Source(text)], line: line)
             hasEntry = true
             return
@@ -91,29 +91,26 @@ struct TextListParser: LineFormat {
         guard !parts.isEmpty else { return }
         let words = parts.removeFirst().split(separator: " ").map(String.init)
         let first = words[0]
-        if !first.contains("://"), let base, Self.isPath(text.trimmingBlanks) {
-            // A path may have blanks.
-            guard parts.isEmpty else {
-                throw EntryFault("'\(Escaping.visible(first))' is no URL, and a tab stands behind it")
-            }
-            made.sources = [Manifest.Source(base.resolve(Self.path(text.trimmingBlanks)))]
-        } else {
-            try parse(url: first, to: &made)
-            for word in words.dropFirst() {
-                if word.hasPrefix("#") { break }
-                if try !parseFact(word, to: &made) { throw EntryFault(Self.fault(behind: first, word)) }
-            }
-            for part in parts {
-                if part.hasPrefix("#") { break }
-                if part.contains("://") {
-                    try parse(url: part, to: &made)
-                } else if try parseFact(part, to: &made) {
-                    continue
-                } else if made.size != nil || !made.digests.isEmpty, made.name == nil {
-                    made.name = try EntryFields.name(part)
-                } else {
-                    throw EntryFault(Self.fault(behind: first, part))
-                }
+        if hasEntry, let name = Self.option(first) {
+            throw EntryFault("'\(name)=' is an option of the URL above it: put a blank in front of the line")
+        }
+        if Self.hasSecond(first) { throw EntryFault(Self.second("comma or semicolon")) }
+        let url = first.contains("://") ? first : base?.resolve(first) ?? first
+        try parse(url: url, to: &made)
+        for word in words.dropFirst() {
+            if word.hasPrefix("#") { break }
+            if try !parseFact(word, to: &made) { throw EntryFault(Self.fault(behind: first, word)) }
+        }
+        for part in parts {
+            if part.hasPrefix("#") { break }
+            if part.contains("://") {
+                try parse(url: part, to: &made)
+            } else if try parseFact(part, to: &made) {
+                continue
+            } else if made.size != nil || !made.digests.isEmpty, made.name == nil {
+                made.name = try EntryFields.name(part)
+            } else {
+                throw EntryFault(Self.fault(behind: first, part))
             }
         }
         entry = made
@@ -131,20 +128,32 @@ struct TextListParser: LineFormat {
         return inner.contains(quote) ? line : String(inner)
     }
 
-    /// True for a path below the base. A sentence is none.
-    private static func isPath(_ text: String) -> Bool {
-        !text.contains(" ") || text.contains("/") || text.contains(".") && !text.contains(". ")
+    /// The name of an option such as `out=NAME` that has no blank in front of it; nil for another line.
+    private static func option(_ word: String) -> String? {
+        guard let equals = word.firstIndex(of: "=") else { return nil }
+        let name = String(word[..<equals])
+        return ["out", "dir", "checksum", "header"].contains(name) || Aria2Options.known.contains(name) ? name : nil
     }
 
-    /// A path for a URL: blanks are encoded, and what is encoded stays.
-    private static func path(_ text: String) -> String { text.contains("%") ? text : BaseURL.encoded(text) }
+    /// True if a second URL stands behind a comma or semicolon. A query may have URLs.
+    private static func hasSecond(_ text: String) -> Bool {
+        let path = text.utf8.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
+        var rest = path
+        while let mark = rest.firstIndex(where: { $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: ";") }) {
+            rest = path[path.index(after: mark)...]
+            if rest.starts(with: "https://".utf8) || rest.starts(with: "http://".utf8) { return true }
+        }
+        return false
+    }
+
+    private static func second(_ mark: String) -> String {
+        "a second URL stands behind a \(mark): write one URL a line, and the mirrors of a file behind tabs"
+    }
 
     private static func fault(behind url: String, _ word: String) -> String {
-        if word.contains("://") {
-            return "a second URL stands behind a blank: write one URL a line, and the mirrors of a file behind tabs"
-        }
+        if word.contains("://") { return second("blank") }
         return
-            "'\(Escaping.visible(String(word.prefix(60))))' stands behind the URL: write the name as 'out=NAME' on an indented line "
+            "'\(URLMasking.mask(word).prefix(60))' stands behind the URL: write the name as 'out=NAME' on an indented line "
             + "below it, and a blank of the URL as %20"
     }
 

@@ -1,6 +1,5 @@
 /// Reads the parts of XML below elements: names, attributes, text, references, comments. `XMLReader` combines them.
 struct XMLCursor {
-    /// A fault and its position.
     struct Fault: Error {
         let reason: String
         let offset: Int
@@ -25,7 +24,6 @@ struct XMLCursor {
     }
 
     var isAtEnd: Bool { index >= bytes.count }
-    /// The number of bytes in memory that were not read.
     var unread: Int { bytes.count - index }
     /// The byte at a distance from the current one; 0 after the end.
     func byte(_ distance: Int = 0) -> UInt8 { index + distance < bytes.count ? bytes[index + distance] : 0 }

@@ -13,7 +13,6 @@ struct XMLReader: Sendable {
         case end
         /// A part of a text, which may consist of several events.
         case text(String)
-        /// The end of the document.
         case done
         /// The next event needs more bytes. Only for a document in portions.
         case more
@@ -34,7 +33,6 @@ struct XMLReader: Sendable {
 
     typealias Fault = XMLCursor.Fault
 
-    /// The maximum depth of nesting.
     static let maxDepth = 100
     private static let xmlNamespace = "http://www.w3.org/XML/1998/namespace"
 
@@ -66,9 +64,7 @@ struct XMLReader: Sendable {
         isWhole = false
     }
 
-    /// Removes the first `count` bytes, which were read, and adds a portion.
     mutating func slide(by count: Int, adding more: [UInt8]) { cursor.slide(by: count, adding: more) }
-    /// Ends a document in portions.
     mutating func finish() { isWhole = true }
 
     /// The bytes in memory. Offsets are theirs.
@@ -77,10 +73,8 @@ struct XMLReader: Sendable {
     var index: Int { cursor.index }
     /// The number of bytes read so far, with those that have left the memory.
     var position: Int { cursor.dropped + cursor.index }
-    /// The number of bytes in memory that were not read.
     var unread: Int { cursor.unread }
 
-    /// Reads the next event.
     mutating func next() throws(Fault) -> Event {
         if endsAtOnce {
             endsAtOnce = false

@@ -7,7 +7,6 @@ import Foundation
 /// Callbacks run on one serial queue of the library, or on a queue of the application: every `Configure.progressInterval` while the
 /// task runs, once more after it has stopped, and once for each change of state. All members are safe to use from any thread.
 public struct Messager: Sendable {
-    /// The engine of the work path.
     package let engine: any EngineAccess
 
     /// Holds a registered callback. It is removed when the registration is released, unless `keep()` was called.

@@ -12,6 +12,5 @@ package enum Speaker: Sendable, Hashable, Codable {
     /// A middleware program, by its name.
     case program(String)
 
-    /// True if the speaker may give orders.
     package var mayOrder: Bool { self == .owner }
 }

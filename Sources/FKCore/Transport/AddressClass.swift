@@ -25,6 +25,14 @@ package enum AddressClass {
         return nil
     }
 
+    /// The family of a numeric address; nil for another text.
+    package static func family(of address: String) -> AddressFamily? {
+        let text = String(address.prefix { $0 != "%" })
+        var bytes = in6_addr()
+        if inet_pton(AF_INET, text, &bytes) == 1 { return .ipv4 }
+        return inet_pton(AF_INET6, text, &bytes) == 1 ? .ipv6 : nil
+    }
+
     private static func isPrivateIPv4(_ bytes: [UInt8]) -> Bool {
         switch (bytes[0], bytes[1], bytes[2]) {
         case (0, _, _), (10, _, _), (127, _, _), (224..., _, _): true

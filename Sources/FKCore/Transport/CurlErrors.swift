@@ -20,6 +20,8 @@
         var proxy: String?
         /// True if the process had no descriptor for the connection. libcurl does not report it.
         var lacksDescriptor = false
+        /// The only addresses that may be used; nil for all.
+        var family: AddressFamily?
 
         /// The error for the user, and whether a retry can help.
         ///
@@ -28,7 +30,7 @@
         /// | any, without a free descriptor | `connect` | yes |
         /// | lookup, connect, time-out, lost connection, HTTP/2 stream error | `nameLookup`, `connect`, `timeout`, `connectionLost` | yes |
         /// | body ends before its length, its last chunk or TLS close_notify | `incompleteBody` | yes |
-        /// | certificate, TLS version or cipher, unreadable CA file | `tls` | no |
+        /// | certificate of either side, TLS version or cipher, unreadable CA file | `tls` | no |
         /// | TLS handshake cut by the network | `tls` | yes |
         /// | answer that is not HTTP, header too long | `protocolViolation` | no |
         /// | proxy refuses | `proxy` | where its status is 5xx |
@@ -51,6 +53,12 @@
                     retry: connectStatus >= 500)
             }
             switch code {
+            case CURLE_COULDNT_CONNECT where isExcluded, CURLE_COULDNT_RESOLVE_HOST where isExcluded:
+                let isIPv4 = family == .ipv4
+                return make(
+                    .invalidURL,
+                    "The host is an \(isIPv4 ? "IPv6" : "IPv4") address, and only \(isIPv4 ? "IPv4" : "IPv6") "
+                        + "addresses are allowed.", retry: false, remedy: isIPv4 ? .allowIPv6 : .allowIPv4)
             case CURLE_COULDNT_RESOLVE_HOST:
                 return make(.nameLookup, "The host's name could not be looked up.", retry: true)
             case CURLE_COULDNT_RESOLVE_PROXY: return unknownProxy
@@ -127,6 +135,14 @@
             }
         }
 
+        /// True if the host is an address of another family than the one that may be used.
+        private var isExcluded: Bool {
+            guard !isConnected, proxy == nil, let family, let host = URLOrigin(url)?.host,
+                let found = AddressClass.family(of: host)
+            else { return false }
+            return found != family
+        }
+
         private var unknownProxy: DownloadError {
             make(.proxy, "The proxy's name\(address.map { " \($0.host)" } ?? "") could not be looked up.", retry: true)
         }
@@ -137,6 +153,7 @@
 
         /// libcurl uses one code for a lost connection, a truncated TLS stream and some malformed responses.
         private var lost: DownloadError {
+            if let refusedClient { return refusedClient }
             if text.hasPrefix("Too large response headers") || text.contains("Too many") { return violation }
             if text.contains("memory in chunked") {
                 // libcurl returns it for a trailer field that exceeds its limit.
@@ -172,7 +189,25 @@
                     + "authority's file.", retry: false, remedy: .nameAuthority)
         }
 
+        /// The error for an alert about the client's certificate; nil without one. With TLS 1.3 the alert comes after the client's
+        /// handshake, in place of the answer.
+        private var refusedClient: DownloadError? {
+            guard let alert = text.range(of: " alert ").map({ text[$0.upperBound...].lowercased() }) else { return nil }
+            if alert.contains("certificate required") {
+                return make(.tls, "The server wants a client certificate.", retry: false, remedy: .giveCertificate)
+            }
+            let reasons = [
+                "bad certificate", "unsupported certificate", "certificate revoked", "certificate expired",
+                "certificate unknown", "unknown ca",
+            ]
+            guard reasons.contains(where: alert.contains) else { return nil }
+            return make(
+                .tls, "The server refuses the client certificate, or wants one.", retry: false,
+                remedy: .giveCertificate)
+        }
+
         private var handshake: DownloadError {
+            if let refusedClient { return refusedClient }
             if text.contains("wrong version number") || text.contains("packet length too long") {
                 return make(
                     .tls, "The server does not speak TLS at this port. If it speaks plain HTTP, write http://.",

@@ -476,7 +476,7 @@
                     proxy: ProxyAddress.text(
                         option: request.options.proxy, url: current.url,
                         environment: ProcessInfo.processInfo.environment),
-                    lacksDescriptor: !isConnected && easy.lacksDescriptor
+                    lacksDescriptor: !isConnected && easy.lacksDescriptor, family: request.options.addressFamily
                 ).error)
         }
 

@@ -55,7 +55,6 @@ package struct DocumentRequest: Sendable {
     /// Decides by the head whether the document is fetched. The default is always.
     package var isWanted: @Sendable (ResponseHead) -> Bool = { _ in true }
 
-    /// Creates a request.
     package init(url: String, options: TaskOptions = TaskOptions()) {
         self.url = url
         self.options = options
@@ -63,7 +62,6 @@ package struct DocumentRequest: Sendable {
 
     /// A fetched document.
     package struct Answer: Sendable {
-        /// The head of the response.
         package var head: ResponseHead
         /// The body; nil if it was not wanted.
         package var bytes: [UInt8]?

@@ -55,10 +55,10 @@ package struct RedirectRules: Sendable {
         self.method = method
     }
 
-    /// True if a response of that status with a Location field is a redirect to follow. 300 and 304 are not.
+    /// True if a response of that status with a Location field is a redirect to follow. 304 is not.
     package static func isRedirect(status: Int) -> Bool {
         switch status {
-        case 301, 302, 303, 307, 308: true
+        case 300, 301, 302, 303, 307, 308: true
         default: false
         }
     }
@@ -79,6 +79,7 @@ package struct RedirectRules: Sendable {
         var fault = Self.fault(inLocation: location)
         if locations.count > 1 { fault = "it has contradicting Location fields" }
         guard fault == nil, let target = resolve(location, url) else {
+            if fault == nil, let scheme = Self.foreignScheme(location) { throw schemeRefusal(scheme) }
             throw DownloadError(
                 .redirect, "The redirect is refused: \(fault ?? "its Location field is not a URL").",
                 url: URLMasking.mask(url), status: head.status)
@@ -115,9 +116,9 @@ package struct RedirectRules: Sendable {
             throw refusal("The redirect is refused: \(fault).")
         }
         let target = try inASCII(target)
-        guard let from = URLOrigin(url), let to = URLOrigin(target) else { throw noHost }
-        guard to.scheme == "http" || to.scheme == "https" else {
-            throw schemeRefusal(target)
+        if let scheme = Self.foreignScheme(target) { throw schemeRefusal(scheme) }
+        guard let from = URLOrigin(url), let to = URLOrigin(target), ["http", "https"].contains(to.scheme) else {
+            throw noHost
         }
         if from.scheme == "https", to.scheme == "http", !allowsInsecure {
             throw refusal("The redirect from https to http is refused because it gives up encryption.")
@@ -126,7 +127,7 @@ package struct RedirectRules: Sendable {
             if !allowsPrivate, !isPrivate(from.host, fromAddress) { throw refusal(privateRefusal(to.host)) }
             if refusesPrivate, to != URLOrigin(firstURL) { throw refusal(strictRefusal(to.host)) }
         }
-        if (status == 303 && method != "HEAD") || ((status == 301 || status == 302) && method == "POST") {
+        if (status == 303 && method != "HEAD") || ((300...302).contains(status) && method == "POST") {
             if method != "GET" { keepsBody = false }
             method = "GET"
         }
@@ -173,12 +174,26 @@ package struct RedirectRules: Sendable {
         do {
             return try URLNormalizer.normalize(target)
         } catch {
-            throw error.code == .unsupportedScheme ? schemeRefusal(target) : noHost
+            throw Self.foreignScheme(target).map(schemeRefusal) ?? noHost
         }
     }
 
-    private func schemeRefusal(_ target: String) -> DownloadError {
-        let scheme = URLParts(target).scheme?.lowercased() ?? "unknown"
-        return refusal("The redirect to a \(scheme) URL is refused: only http and https are followed.")
+    /// The scheme of a URL in lower case (RFC 3986 section 3.1), at most 20 characters; nil for http, https and a text without a
+    /// scheme.
+    private static func foreignScheme(_ text: String) -> String? {
+        let scheme = text.prefix { $0 != ":" }
+        guard scheme.utf8.count < text.utf8.count, scheme.utf8.first.map({ (0x61...0x7a).contains($0 | 0x20) }) == true,
+            scheme.utf8.allSatisfy({ $0.isASCIIDigit || (0x61...0x7a).contains($0 | 0x20) || "+-.".utf8.contains($0) })
+        else { return nil }
+        let name = scheme.lowercased()
+        return name == "http" || name == "https" ? nil : String(name.prefix(20))
+    }
+
+    private func schemeRefusal(_ scheme: String) -> DownloadError {
+        // A scheme without a vowel is spelled: an ftp URL.
+        let isSpelled = !scheme.contains { "aeiou".contains($0) }
+        let article = scheme.prefix(1).contains { (isSpelled ? "fhlmnrsx" : "aeiou").contains($0) } ? "an" : "a"
+        return refusal(
+            "The redirect to \(article) \(scheme) URL is refused: only http and https are followed.")
     }
 }

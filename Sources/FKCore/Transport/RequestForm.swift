@@ -24,7 +24,6 @@ package enum RequestForm: Sendable {
         }
     }
 
-    /// The header fields.
     var fields: [String: String] {
         if case .full(let request) = self { request.allHTTPHeaderFields ?? [:] } else { [:] }
     }

@@ -108,7 +108,6 @@ public final class MiddlewareChain<Element: Sendable>: Sendable {
 
     /// A middleware with the host of its scope.
     package struct Scoped: Sendable {
-        /// The middleware.
         package let middleware: Element
         /// As `MiddlewareScope.hostName` returns it; nil for a scope that is not about hosts.
         fileprivate let host: String?

@@ -47,7 +47,6 @@ public struct MiddlewareScope: Sendable {
         MiddlewareScope(kind: .matching(includes))
     }
 
-    /// True for `.all`.
     package var isAll: Bool {
         if case .all = kind { true } else { false }
     }

@@ -8,10 +8,8 @@ package struct CRC32C: Sendable {
     /// Inverted, as the algorithm defines.
     private var state: UInt32 = 0xffff_ffff
 
-    /// Starts a checksum of zero bytes.
     package init() {}
 
-    /// The checksum of a buffer.
     package static func checksum(_ bytes: UnsafeRawBufferPointer) -> UInt32 {
         var crc = CRC32C()
         crc.update(bytes)
@@ -21,7 +19,6 @@ package struct CRC32C: Sendable {
     /// The checksum of all bytes so far. More may follow.
     package var value: UInt32 { ~state }
 
-    /// Adds bytes.
     package mutating func update(_ bytes: UnsafeRawBufferPointer) {
         if Self.isBuiltIn {
             let triples = bytes.count / (3 * Self.run)

@@ -12,7 +12,6 @@ enum CyclicSum {
         }
     }
 
-    /// Adds bytes.
     mutating func update(_ bytes: UnsafeRawBufferPointer) {
         switch self {
         case .crc32c(var crc):
@@ -42,7 +41,6 @@ struct CRC64NVME {
     /// The checksum of all bytes so far. More may follow.
     var value: UInt64 { ~state }
 
-    /// Adds bytes.
     mutating func update(_ bytes: UnsafeRawBufferPointer) { state = Self.tables.update(state, bytes) }
 }
 

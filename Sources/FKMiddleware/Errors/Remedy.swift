@@ -24,6 +24,12 @@ public enum Remedy: String, Codable, Sendable, Hashable, CaseIterable {
     case nameAuthority = "name-authority"
     /// Compare the pinned keys (`pinnedPublicKey`) with the server's.
     case checkPinnedKey = "check-pinned-key"
+    /// Give a certificate of the client (`clientCertificate`).
+    case giveCertificate = "give-certificate"
+    /// Allow IPv4 addresses (`addressFamily`).
+    case allowIPv4 = "allow-ipv4"
+    /// Allow IPv6 addresses (`addressFamily`).
+    case allowIPv6 = "allow-ipv6"
     /// Allow more time (`deadline`).
     case extendDeadline = "extend-deadline"
     /// Wait longer for an answer (`timeout`).
@@ -49,6 +55,8 @@ public enum Remedy: String, Codable, Sendable, Hashable, CaseIterable {
         case .giveLogin, .giveProxyLogin: ""
         case .nameAuthority: " (`caFile`)"
         case .checkPinnedKey: " (`pinnedPublicKey`)"
+        case .giveCertificate: " (`clientCertificate`)"
+        case .allowIPv4, .allowIPv6: " (`addressFamily`)"
         case .extendDeadline: ": prepare the task again with a later `deadline`, or without one"
         case .waitLonger: ": a longer `timeout` waits longer"
         case .nameBase: ": name it in `Configure.bases`"

@@ -66,7 +66,6 @@ public struct AWSCredentials: Sendable, Hashable {
 
 /// A profile of AWS's files.
 package struct AWSProfile: Sendable, Hashable {
-    /// The name of the profile.
     package let name: String
     /// The path of the file of credentials.
     package let path: String
@@ -142,7 +141,6 @@ package final class AWSCredentialBook: Sendable {
 
     private let found = Locked<Found?>(nil)
 
-    /// Creates an empty book.
     package init() {}
 
     /// The credentials; nil if there are none, or if they have ended.

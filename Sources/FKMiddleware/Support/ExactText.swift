@@ -5,18 +5,14 @@ import Foundation
 /// `String` compares by canonical equivalence: to it, `é` as one scalar equals `e` with a combining mark. To Linux
 /// these are two names. Names of files, folders and barrels are therefore keys by their bytes.
 package struct ExactText: Sendable, Hashable, CustomStringConvertible {
-    /// The text itself.
     package let text: String
-    /// The text itself.
     package var description: String { text }
 
-    /// Wraps a text.
     package init(_ text: String) { self.text = text }
 
     /// Compares the UTF-8 bytes.
     package static func == (one: ExactText, other: ExactText) -> Bool { one.text.isExactly(other.text) }
 
-    /// Hashes the UTF-8 bytes.
     package func hash(into hasher: inout Hasher) {
         var text = text
         text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
@@ -27,7 +23,6 @@ package struct ExactText: Sendable, Hashable, CustomStringConvertible {
 package struct ExactMap<Value> {
     private var storage: [ExactText: Value] = [:]
 
-    /// Creates an empty dictionary.
     package init() {}
 
     /// The value of a key; nil if the key is missing. Setting nil removes the key.
@@ -42,9 +37,7 @@ package struct ExactMap<Value> {
         _modify { yield &storage[ExactText(key), default: value()] }
     }
 
-    /// The number of keys.
     package var count: Int { storage.count }
-    /// True when there are no keys.
     package var isEmpty: Bool { storage.isEmpty }
     /// The values, in no particular order.
     package var values: Dictionary<ExactText, Value>.Values { storage.values }
@@ -55,7 +48,6 @@ package struct ExactMap<Value> {
     @discardableResult
     package mutating func remove(_ key: String) -> Value? { storage.removeValue(forKey: ExactText(key)) }
 
-    /// Removes all keys.
     package mutating func removeAll() { storage.removeAll() }
 }
 

@@ -10,7 +10,6 @@ package final class Locked<Value>: @unchecked Sendable {
     @usableFromInline let lock = NSLock()
     @usableFromInline let value: UnsafeMutablePointer<Value>
 
-    /// Creates a lock around a value.
     package init(_ value: Value) {
         self.value = .allocate(capacity: 1)
         self.value.initialize(to: value)

@@ -7,9 +7,7 @@
 package struct NameNumbers: Sendable {
     /// The state of a name on the disk.
     package enum Place: Sendable {
-        /// No file has the name.
         case free
-        /// A file has the name.
         case taken
         /// A file of this owner, who may reuse it.
         case leftover(of: String)
@@ -26,7 +24,6 @@ package struct NameNumbers: Sendable {
     static let limit = 4_096
     private var runs = ExactMap<Run>()
 
-    /// Creates an empty cache.
     package init() {}
 
     /// True if the name of that path was taken before.

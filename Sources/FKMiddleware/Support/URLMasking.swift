@@ -30,12 +30,16 @@ package enum URLMasking {
     /// | `scheme://name:12/34@host.example`, where `name` has no dot | up to the last `@` before the name of a host |
     /// | `gh:OWNER/REPO@TAG` and the like: a reference of a source, with a version | none |
     /// | `name:password@host` without a scheme, and without a `/` before the colon but at the beginning | up to the last `@` |
+    /// | `https//name:password@host`, a scheme without its colon | up to the last `@` |
     package static func login(in text: String) -> Range<String.Index>? {
         guard text.utf8.contains(UInt8(ascii: "@")) else { return nil }
         let bytes = text.utf8
         guard let separator = text.range(of: "://"), text[..<separator.lowerBound].utf8.allSatisfy(isOfScheme) else {
             if references.contains(where: text.hasPrefix) { return nil }
-            let start = bytes.firstIndex { $0 != UInt8(ascii: "/") } ?? bytes.startIndex
+            // `https//LOGIN@host` was meant as a scheme.
+            let scheme = ["https/", "http/"].first { text.lowercased().hasPrefix($0) }?.utf8.count ?? 0
+            let rest = bytes.index(bytes.startIndex, offsetBy: scheme)
+            let start = bytes[rest...].firstIndex { $0 != UInt8(ascii: "/") } ?? bytes.startIndex
             guard let at = bytes.lastIndex(of: UInt8(ascii: "@")), start < at,
                 let colon = bytes[start..<at].firstIndex(of: UInt8(ascii: ":")),
                 !bytes[start..<colon].contains(UInt8(ascii: "/"))
@@ -82,6 +86,38 @@ package enum URLMasking {
         let labels = text.split(separator: ".", omittingEmptySubsequences: false)
         guard labels.count > 1, labels.allSatisfy({ !$0.isEmpty }) else { return false }
         return labels.last?.first?.isLetter == true || labels.count == 4 && labels.allSatisfy { UInt8($0) != nil }
+    }
+
+    /// Masks a text that may have several URLs with blanks between them.
+    package static func maskWords(_ text: String) -> String {
+        let words = mask(text).split(separator: " ", omittingEmptySubsequences: false)
+        return words.map { mask(String($0)) }.joined(separator: " ")
+    }
+
+    /// Masks each text in single quotes of a message, as a URL. An apostrophe inside a word is no quote.
+    package static func maskQuoted(_ message: String) -> String {
+        guard message.utf8.contains(UInt8(ascii: "'")), message.utf8.contains(where: isDelimiter) else {
+            return message
+        }
+        var masked = ""
+        var rest = message[...]
+        while let open = rest.firstIndex(of: "'") {
+            let start = rest.index(after: open)
+            masked += rest[..<start]
+            let isOpening = open == message.startIndex || !message[message.index(before: open)].isLetter
+            let close = rest[start...].indices.first { index in
+                guard rest[index] == "'" else { return false }
+                let next = rest[index...].dropFirst().first
+                return next.map { " ,:;.)".contains($0) } ?? true
+            }
+            guard isOpening, let close else {
+                rest = rest[start...]
+                continue
+            }
+            masked += maskWords(String(rest[start..<close])) + "'"
+            rest = rest[rest.index(after: close)...]
+        }
+        return masked + rest
     }
 
     private static func maskParts(_ url: String) -> String {

@@ -24,7 +24,6 @@ package enum Unpacker: String, Sendable, CaseIterable {
         }
     }
 
-    /// The endings of names.
     private var suffixes: [String] {
         switch self {
         case .gzip: [".gz", ".gzip"]
@@ -46,7 +45,6 @@ package enum Unpacker: String, Sendable, CaseIterable {
         package let reason: String
     }
 
-    /// The program's path.
     private func path() throws(Fault) -> String {
         if let fault = OtherPrograms.fault {
             throw Fault(reason: "the list is compressed with \(rawValue), and \(fault)")

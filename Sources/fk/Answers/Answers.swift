@@ -19,8 +19,6 @@ struct Answers: Sendable {
         return reply
     }
 
-    /// Performs a request and shows its reply.
-    ///
     /// - Returns: the exit status.
     func answer(_ request: EngineMessage) async throws -> Int32 { status(of: try await perform(request)) }
 
@@ -115,14 +113,13 @@ struct VerbAnswers {
         }
     }
 
-    /// Writes the end.
-    ///
+    /// - Parameter none: the line if there was no task.
     /// - Returns: the exit status.
-    func end() -> Int32 {
+    func end(none: String = "There are no tasks.") -> Int32 {
         if answers.global.json, failure == nil || !array.isEmpty { array.end() }
         if let failure { return answers.status(of: failure) }
         if answers.global.json { return failed == 0 ? ExitStatus.done : ExitStatus.taskFailed }
-        if count == 0 { answers.say("There are no tasks.") }
+        if count == 0 { answers.say(none) }
         for result in shown.prefix(shownCount > Self.maxLines ? Self.fewLines : Self.maxLines) {
             answers.say("\(result.id.short)  \(URLMasking.mask(result.url))  \(result.note)")
         }
@@ -131,8 +128,10 @@ struct VerbAnswers {
         } else if forAll, changed < count {
             let rest = Formatting.count(count - changed, "task")
             answers.say(
-                changed == 0
-                    ? "Nothing to do: it applies to none of \(rest)." : "\(changed) changed, \(rest) unchanged.")
+                changed > 0
+                    ? "\(changed) changed, \(rest) unchanged."
+                    : failed > 0
+                        ? "Nothing was deleted: \(rest) unchanged." : "Nothing to do: it applies to none of \(rest).")
         }
         return failed == 0 ? ExitStatus.done : ExitStatus.taskFailed
     }
@@ -148,7 +147,6 @@ struct AddedAnswers {
     private var failed = 0
     /// The finished files of which a listing has another version.
     private var outdated = 0
-    /// The failure of a request; nil if there was none.
     private(set) var failure: DownloadError?
     /// The tasks that were added or found.
     private(set) var ids: [TaskID] = []
@@ -194,10 +192,7 @@ struct AddedAnswers {
         }
     }
 
-    /// Writes the end.
-    ///
-    /// - Parameter next: what to do next.
-    /// - Returns: the exit status.
+    /// Writes the end with what to do next, and returns the exit status.
     func end(then next: String) -> Int32 {
         if answers.global.json, failure == nil || !array.isEmpty { array.end() }
         if let failure { return answers.status(of: .failed(failure)) }

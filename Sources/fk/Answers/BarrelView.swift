@@ -5,9 +5,9 @@ import FKMiddleware
 struct BarrelView {
     let name: String
     let options: BarrelOptions
-    /// The sums over the members with a record. A finished file that is gone has no bytes.
+    /// The sums over the members with a record. A finished file that is gone or has another length has no bytes.
     private(set) var totals = TaskTotals()
-    /// The number of complete members whose files are gone.
+    /// The number of complete members whose files are gone or have another length.
     private(set) var gone = 0
     /// The number of complete members whose files are there.
     var complete: Int { totals.count(.complete) - gone }
@@ -47,9 +47,7 @@ struct BarrelView {
         self = try Self.read(reader, name, problem: problem).0
     }
 
-    /// The received and expected bytes for display.
-    ///
-    /// - Parameter mark: precedes a lower bound.
+    /// The received and expected bytes for display; `mark` precedes a lower bound.
     func amount(_ mark: String) -> String {
         Formatting.amount(totals.received, of: totals.bytes.expected, orMore: totals.isExpectedKnown ? nil : mark)
     }

@@ -7,11 +7,8 @@ struct Confirmation {
 
     init(_ context: CommandContext) { self.context = context }
 
-    /// True if standard input is a terminal.
     static var isPossible: Bool { isatty(0) == 1 }
 
-    /// Asks and returns the answer.
-    ///
     /// - Throws: `CommandFailure` if standard input is not a terminal.
     func ask(_ question: String) throws -> Bool {
         guard Self.isPossible else {

@@ -17,9 +17,7 @@ enum EngineText {
 }
 
 extension StoreReader {
-    /// Says on standard error which engines are stopped or hung.
-    ///
-    /// - Returns: the reader, which gives their tasks no speed.
+    /// Says on standard error which engines are stopped or hung. Returns the reader, which gives their tasks no speed.
     func reportingSilence(_ context: CommandContext) -> StoreReader {
         var reader = self
         for holder in reader.findSilentEngines() {

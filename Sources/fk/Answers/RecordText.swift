@@ -2,7 +2,6 @@ import FKCore
 import FKMiddleware
 import Foundation
 
-/// The text about a record.
 struct RecordText {
     private let record: TaskRecord
     /// The named base of its place; nil without one.
@@ -14,13 +13,13 @@ struct RecordText {
         base = places.base(of: record).flatMap { $0.name == Places.work ? nil : $0 }
     }
 
-    /// The facts and the history.
     var lines: [String] { facts + history }
 
     /// The values of the record, one a line.
     var facts: [String] {
         var rows: [(String, String)] = [
-            ("url", URLMasking.mask(record.task.url)), ("id", record.id.hex), ("state", record.state.shown),
+            ("url", URLMasking.mask(record.task.url)), ("id", record.id.hex),
+            ("state", lost == nil ? record.state.shown : "gone"),
             (
                 "bytes",
                 Formatting.amount(record.received, of: record.expected)
@@ -28,7 +27,7 @@ struct RecordText {
             ),
         ]
         func add(_ name: String, _ value: String?) { if let value, !value.isEmpty { rows.append((name, value)) } }
-        add("path", record.path)
+        add("path", record.path.map { path in lost.map { "\(path): \($0)" } ?? path })
         add("synced", synced)
         add("folder", record.task.directory)
         add("base", base.map { "\($0.name), \($0.root)" })
@@ -55,6 +54,12 @@ struct RecordText {
         add("last used", record.lastUsed.map(Timestamp.text))
         let width = rows.map(\.0.count).max() ?? 0
         return rows.map { "\($0.0.padding(toLength: width, withPad: " ", startingAt: 0))  \(Escaping.visible($0.1))" }
+    }
+
+    /// What is wrong with the place of the finished file; nil if its file is there.
+    private var lost: String? {
+        guard record.hasLostFile, let path = record.path else { return nil }
+        return LostFile.isGone(path) ? "the file is gone" : "the file has another length than fk left it with"
     }
 
     /// Whether the finished file survives a power cut.
@@ -86,9 +91,10 @@ struct RecordText {
         case .complete:
             "\(record.path ?? "its file")\(base.map { " in base \($0.name)" } ?? ""), since \(record.finished.map(Timestamp.text) ?? "an unknown time")"
                 + (record.attempts > 0 ? ", after \(Formatting.count(record.attempts, "attempt"))" : "")
-                + (record.hasLostFile
-                    ? "; the file is gone; fetch it again with: \(suggested("fk retry \(record.id.short)")), then "
-                        + suggested("fk run") : "")
+                + (lost.map {
+                    "; \($0); fetch it again with: \(suggested("fk retry \(record.id.short)")), then "
+                        + suggested("fk run")
+                } ?? "")
         case .error: record.error?.fullText ?? "it failed"
         case .suspend: "it was suspended; resume it with: \(suggested("fk resume \(record.id.short)"))"
         case .cancel: "it was cancelled; start again with: \(suggested("fk retry \(record.id.short)"))"

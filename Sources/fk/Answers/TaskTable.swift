@@ -2,7 +2,7 @@ import FKCore
 import FKMiddleware
 
 /// The table of `list`, `barrel show` and `watch`. It reads the records once for the widths of its columns and once more for
-/// its lines, because the lines of a million tasks take 100 MB.
+/// its lines, because the lines of a million tasks take 100 MB. A finished file that is gone or has another length is shown as gone.
 struct TaskTable {
     private let context: CommandContext
     private var table = TableWriter([
@@ -12,14 +12,11 @@ struct TaskTable {
     ])
     /// True if a task has failed: then there is a column for the reasons.
     private var hasReasons = false
-    /// True shows finished files that are gone as such: each one is looked for.
-    private let looksForFiles: Bool
     /// The names of a barrel's members; nil shows the last part of each path.
     private let paths: BarrelPaths?
 
-    init(_ context: CommandContext, looksForFiles: Bool = false, paths: BarrelPaths? = nil) {
+    init(_ context: CommandContext, paths: BarrelPaths? = nil) {
         self.context = context
-        self.looksForFiles = looksForFiles
         self.paths = paths
     }
 
@@ -46,7 +43,7 @@ struct TaskTable {
     }
 
     private func cells(_ record: TaskRecord) -> [TableWriter.Cell] {
-        let isGone = looksForFiles && record.hasLostFile
+        let isGone = record.hasLostFile
         let received = isGone ? 0 : record.received
         let style: Style? =
             switch record.state {

@@ -18,8 +18,6 @@ struct ArgumentParser: Sendable {
     let commands: [CommandSpec]
     let globalOptions: [OptionSpec]
 
-    /// Parses a command line.
-    ///
     /// - Parameter words: the arguments without the program's name.
     /// - Throws: `UsageError`.
     func parse(_ words: [String]) throws -> Result {
@@ -76,6 +74,9 @@ struct ArgumentParser: Sendable {
         if !meant.isEmpty {
             let list = meant.map { "'\($0)'" }.joined(separator: " or ")
             return UsageError("'\(shown)' is not a command of \(whole). Did you mean \(list)?", command: path)
+        }
+        if let lack = Suggestion.lack(of: word) {
+            return UsageError("'\(shown)' is not a command of \(whole). \(lack)", command: path)
         }
         if let nearest = Suggestion.nearest(to: word, among: names) {
             return UsageError("'\(shown)' is not a command of \(whole). Did you mean '\(nearest)'?", command: path)

@@ -6,15 +6,12 @@ import Foundation
 protocol Command: Sendable {
     var context: CommandContext { get }
 
-    /// Runs the command.
-    ///
     /// - Returns: the exit status, see `ExitStatus`.
     /// - Throws: `UsageError`, `CommandFailure` or `DownloadError`. `main` prints it and chooses the status.
     func run() async throws -> Int32
 }
 
 extension Command {
-    /// The options of every command.
     var global: GlobalOptions { context.global }
 }
 
@@ -62,13 +59,11 @@ struct CommandContext: Sendable {
     ///   - mark: the beginning of the paragraph; the default is none.
     ///   - shown: the beginning with its colour.
     func say(_ text: String, after mark: String = "", shown: String = "") {
-        let lines = paragraph(mark + text, for: errors)
-        for (number, line) in lines.enumerated() {
+        for (number, line) in paragraph(mark + text, for: errors).enumerated() {
             errors.writeLine(number == 0 ? shown + line.dropFirst(mark.count) : line)
         }
     }
 
-    /// Writes a paragraph to standard output.
     func print(_ text: String) { paragraph(text, for: output).forEach(output.writeLine) }
 
     private func paragraph(_ text: String, for stream: OutputStream) -> [String] {
@@ -78,12 +73,10 @@ struct CommandContext: Sendable {
         return Columns.paragraph(stream.hidden.mask(text), to: terminal.size.columns)
     }
 
-    /// The capabilities of standard output.
     func outputTerminal(_ color: ColorChoice) -> Terminal {
         Terminal(descriptor: output.descriptor, color: color, environment: environment)
     }
 
-    /// The capabilities of standard error.
     func errorTerminal(_ color: ColorChoice) -> Terminal {
         Terminal(descriptor: errors.descriptor, color: color, environment: environment)
     }

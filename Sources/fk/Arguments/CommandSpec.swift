@@ -38,7 +38,6 @@ struct OptionSpec: Sendable, Hashable {
     var hint: CompletionHint
     /// Options with the same non-empty group exclude each other.
     var group: String
-    /// The heading of the option in the help.
     var topic = OptionTopic.general
 
     static func flag(_ long: String, _ short: Character? = nil, group: String = "", _ help: String) -> Self {
@@ -62,7 +61,6 @@ struct OptionSpec: Sendable, Hashable {
         Self(long: "run", short: nil, valueName: "[RUN]", kind: .run, help: help, hint: .none, group: "")
     }
 
-    /// The options under one heading of the help.
     static func under(_ topic: OptionTopic, _ options: [Self]) -> [Self] {
         options.map { option in
             var option = option
@@ -105,9 +103,7 @@ struct OperandSpec: Sendable, Hashable {
     }
 }
 
-/// One command.
 struct CommandSpec: Sendable {
-    /// An example of a command line, for the help.
     struct Example: Sendable, Hashable {
         var line: String
         var meaning: String

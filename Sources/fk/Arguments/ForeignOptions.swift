@@ -9,7 +9,6 @@ struct ForeignOptions: Sendable {
         case curl, aria2, wget, rclone
     }
 
-    /// An option of another program.
     struct Option: Sendable, Hashable {
         var program: Program
         var long: String
@@ -43,9 +42,7 @@ struct ForeignOptions: Sendable {
 
     /// What fk does in place of the option.
     ///
-    /// - Parameters:
-    ///   - value: the value or the next word; nil at the end of the line.
-    ///   - command: the words of the command.
+    /// - Parameter value: the value or the next word; nil at the end of the line.
     func answer(_ option: Option, value: String?, in command: [String]) -> String {
         if option.takesValue, value == "-", ["output-document", "out", "output"].contains(option.long) {
             return command == ["cat"] ? ForeignAnswers.always : ForeignAnswers.cat

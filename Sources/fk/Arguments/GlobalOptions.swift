@@ -27,6 +27,10 @@ struct GlobalOptions: Sendable, Hashable {
             if let variable, context.unreadable.contains(variable) {
                 throw arguments.error("The variable \(variable) is not UTF-8 text: name a work path with --work-path.")
             }
+            if root.utf8.first == UInt8(ascii: "~") {
+                context.warn(
+                    "The work path \(root) begins with '~', which fk takes as a name: write the home folder's path.")
+            }
             workPath = try Paths.absolute(root, from: context.workingDirectory)
         }
         json = arguments.has("json")

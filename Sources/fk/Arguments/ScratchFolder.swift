@@ -14,8 +14,6 @@ enum ScratchFolder {
         return try Paths.absolute(named.isEmpty ? "/tmp" : named, from: context.workingDirectory)
     }
 
-    /// Creates a folder.
-    ///
     /// - Returns: the absolute path of a new folder with mode 0700.
     /// - Throws: `UsageError` or `CommandFailure` with the folder in which it cannot be created.
     static func make(_ prefix: String, _ context: CommandContext) throws -> String {

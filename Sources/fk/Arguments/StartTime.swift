@@ -15,8 +15,6 @@ enum StartTime {
         case far
     }
 
-    /// Parses a time.
-    ///
     /// - Parameter now: the present time, from which delays and times of day count.
     static func parse(_ text: String, now: Date) throws(Fault) -> Date {
         guard let date = text.first == "+" ? delayed(text.dropFirst(), now) : ofDay(text, now) ?? absolute(text) else {

@@ -9,6 +9,7 @@ enum Suggestion {
         "download": ["get"], "fetch": ["get"], "add": ["get"], "new": ["create", "get"], "mk": ["create"],
         "make": ["create"], "stop": ["suspend", "cancel"], "hold": ["suspend"], "halt": ["suspend"],
         "pause": ["suspend"], "abort": ["cancel"], "kill": ["cancel"], "continue": ["resume"], "unpause": ["resume"],
+        "unsuspend": ["resume"], "uncancel": ["retry"],
         "start": ["run", "resume"], "go": ["run"], "begin": ["run"], "queue": ["list", "run"], "ps": ["list"],
         "ls": ["list"], "dir": ["list"], "tasks": ["list"], "jobs": ["list"], "downloads": ["list"],
         "status": ["show", "list"], "show": ["info", "list"], "details": ["info"], "stat": ["info"],
@@ -23,6 +24,16 @@ enum Suggestion {
         "check": ["verify"], "hash": ["verify"], "plugin": ["middleware"], "hook": ["middleware"],
         "hooks": ["middleware"], "sources": ["source"],
     ]
+
+    /// Words with a meaning of their own that no command has. They are no typing errors, although they look like the name of a command.
+    private static let strangers = [
+        "rename": "tasks and barrels keep their names", "move": "finished files stay where they are",
+        "unpublish": "a published folder is yours to delete", "untrash": "deleted files do not come back",
+        "unlink": "'forget' and 'trash' end a task",
+    ]
+
+    /// Why there is no command for `word`, which means something else than the commands of similar names; nil for any other word.
+    static func lack(of word: String) -> String? { strangers[word.lowercased()].map { "fk has none: \($0)." } }
 
     /// The commands whose meaning is that of `word`; empty if there are none.
     static func meant(by word: String, among names: [String]) -> [String] {

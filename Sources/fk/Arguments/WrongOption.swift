@@ -3,7 +3,6 @@ import Foundation
 
 /// An option that a command does not have, or one with the value that another program's option of this name takes.
 struct WrongOption: Sendable, Hashable {
-    /// As it was written.
     var written: String
     /// What to write instead; nil if nothing is known about it.
     var hint: String?

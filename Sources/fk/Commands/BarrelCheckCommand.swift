@@ -17,7 +17,7 @@ struct BarrelCheckCommand: Command {
     static let missing = CommandSpec(
         path: ["barrel", "missing"], summary: "print the members that are not complete",
         discussion: [
-            "One URL a line. A finished member whose file is gone is not complete. Exit status 1: at least one member is not complete.",
+            "One URL a line. A finished member whose file is gone or has another length is not complete. Exit status 1: at least one member is not complete.",
             "If the barrel is divided among machines (--shard), each line has the member's shard, and the last line the array to "
                 + "submit again, in the scheduler's numbers.",
         ],
@@ -105,9 +105,7 @@ struct BarrelCheckCommand: Command {
         return count == 0 ? ExitStatus.done : ExitStatus.taskFailed
     }
 
-    /// Adds the shards that have not run. Their files are known to the list alone.
-    ///
-    /// - Returns: how many there are.
+    /// Adds the shards that have not run. Their files are known to the list alone. Returns how many there are.
     private func addAbsent(_ plan: ShardPlan, to shards: inout Set<Int>) throws -> Int {
         let there = Set(try WorkPath(global.workPath).shards().filter { $0.count == plan.count }.map(\.index))
         let absent = (1...plan.count).filter { !there.contains($0) }

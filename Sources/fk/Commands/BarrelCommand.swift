@@ -33,8 +33,7 @@ struct BarrelEditCommand: Command {
         if !isConfirmed, Confirmation.isPossible {
             let count = try global.openQuery().barrelIDs(name).ids.count
             let kept = "\(Formatting.count(count, "task")) \(count == 1 ? "is" : "are") kept, with all files"
-            let question = "Forget barrel \(name)? Its \(kept)."
-            guard try Confirmation(context).ask(question) else {
+            guard try Confirmation(context).ask("Forget barrel \(name)? Its \(kept).") else {
                 throw CommandFailure("Nothing was deleted.", status: ExitStatus.taskFailed)
             }
         }
@@ -59,23 +58,24 @@ struct BarrelEditCommand: Command {
             if case .failed(let error) = reply { throw error }
         }
         if global.place.hasBarrel(name) {
-            let status = try await perform(.deleteBarrel(name: name))
+            let status = try await perform(.deleteBarrel(name: name), isQuiet: true)
             guard status == ExitStatus.done else { return status }
-        } else {
-            context.say("barrel \(name) deleted; its tasks were kept")
         }
         try ShardPlan.remove(name, in: global.place)
-        return ExitStatus.done
+        return Answers(context).status(of: .done(note: "barrel \(name) deleted; its tasks and files were kept"))
     }
 
     private func create(_ options: BarrelCreateOptions) async throws -> Int32 {
         let transport = try PacedTransport(configure, onWait: context.tellWait)
         defer { transport.shutdown() }
-        let (tasks, refused, signer) = try await options.input.resolve(context, over: transport)
-        var settings = BarrelOptions(directory: options.input.directory, options: options.input.shared)
+        var list: (source: SourceImport, tasks: ListedTasks)?
+        let (tasks, refused, signer) = try await options.input.resolve(context, over: transport) { list = ($0, $1) }
+        var settings = BarrelOptions(
+            directory: list?.tasks.folder ?? options.input.directory, options: options.input.shared)
         settings.signedBy = try BarrelOptions.known(options.name, global)?.signedBy
         if options.input.hasList {
             try settings.adopt(signer: signer, of: options.name)
+            if let list { try settings.follow(list.tasks, of: list.source, options.input.shared, options.name) }
         } else {
             try settings.check(tasks.all(), of: options.name)
         }
@@ -90,20 +90,22 @@ struct BarrelEditCommand: Command {
         let barrel = try reader?.forEachMember(of: options.name) { _, _ in }
         let folder =
             try options.directory ?? barrel?.options.directory
-            ?? Paths.absolute(options.isServerList ? options.name : ".", from: options.base)
+            ?? Paths.notFile(Paths.absolute(options.isServerList ? options.name : ".", from: options.base))
         var settings = ListedTasks.Settings(folder: folder)
         settings.options = barrel?.options.options ?? TaskOptions()
         if options.noPrivate { settings.options.noPrivate = true }
         settings.isFolderGiven = options.directory != nil
         settings.takesHidden = options.takesHidden
-        if let reader, options.creates {
-            settings.members = try KnownMembers(reader, barrel: options.name, readsLinks: true, findsPlaces: true)
-            settings.isNewVersion = true
+        if let reader {
+            settings.members = try KnownMembers(
+                reader, barrel: options.name, readsLinks: options.creates, findsPlaces: options.creates)
+            settings.isNewVersion = options.creates
         }
         let given = try options.urls.map { url in
             var task = TaskDescription(url: try URLNormalizer.normalize(url))
             task.directory = folder
             task.options = settings.options
+            settings.members.matchPlain(&task)
             return task
         }
         try barrel?.options.check(given, of: options.name)
@@ -247,6 +249,20 @@ extension BarrelOptions {
         return true
     }
 
+    /// Lets the barrel follow a list at a URL (`fk barrel sync`), unless it follows another place.
+    ///
+    /// - Throws: same as `adopt(_:of:canFollow:)`.
+    mutating func follow(
+        _ listed: ListedTasks, of source: SourceImport, _ shared: TaskOptions, _ name: String
+    ) throws {
+        guard let facts = listed.manifest?.facts, let listOrigin = facts.origin,
+            origin?.isExactly(listOrigin) != false
+        else { return }
+        if directory == nil { directory = listed.folder }
+        try adopt(facts, of: name, canFollow: source.isFollowed)
+        adopt(source, shared)
+    }
+
     /// Keeps what is said about a source, to ask it again, and the options of a new barrel. Their secrets are for the source alone: a member
     /// of another server that joins later does not get them.
     mutating func adopt(_ source: SourceImport, _ shared: TaskOptions) {
@@ -290,16 +306,27 @@ struct BarrelQueryCommand: Command {
     }
 
     private func list(_ reader: StoreReader, _ names: [String]) -> Int32 {
-        let views = names.compactMap { name in
-            try? BarrelView(reader, name) { Answers(context).warn([$0.description]) }
+        var status = ExitStatus.done
+        let views = names.compactMap { name -> BarrelView? in
+            do {
+                return try BarrelView(reader, name) { Answers(context).warn([$0.description]) }
+            } catch let error as DownloadError where error.code == .notFound {
+                // Deleted meanwhile.
+                return nil
+            } catch {
+                status = ExitStatus.taskFailed
+                let fault = DownloadError(wrapping: error, code: .disk, message: "The barrel \(name) cannot be read.")
+                Answers(context).fail(fault)
+                return nil
+            }
         }
         if global.json {
             JSONOutput(context.output).document(.array(views.map(\.document)))
-            return ExitStatus.done
+            return status
         }
         guard !views.isEmpty else {
-            if !global.quiet { context.errors.writeLine("No barrels.") }
-            return ExitStatus.done
+            if !global.quiet, names.isEmpty { context.errors.writeLine("No barrels.") }
+            return status
         }
         var table = TableWriter([
             .init("BARREL", isFlexible: true), .init("FILES", alignsRight: true), .init("FAILED", alignsRight: true),
@@ -316,8 +343,8 @@ struct BarrelQueryCommand: Command {
                         ? Formatting.percent(view.totals.received, of: view.totals.expected) : ""),
             ])
         }
-        write(table)
-        return ExitStatus.done
+        table.write(context)
+        return status
     }
 
     private func show(_ reader: StoreReader, _ name: String) throws -> Int32 {
@@ -329,11 +356,11 @@ struct BarrelQueryCommand: Command {
         if global.json {
             let (view, records) = try BarrelView.read(reader, name, problem: problem)
             var members = JSONOutput(context.output).beginDocument(view.document, "members")
-            records.forEachPortion { members.write($0, TaskDocument.json) }
+            records.forEachPortion { members.write($0, TaskDocument.lookingForFile) }
             members.end()
             return status
         }
-        var table = TaskTable(context, looksForFiles: true, paths: BarrelPaths(reader, [name]))
+        var table = TaskTable(context, paths: BarrelPaths(reader, [name]))
         let (view, records) = try BarrelView.read(reader, name, problem: problem) { table.measure($0) }
         table.write(records)
         if let origin = view.options.origin {
@@ -354,8 +381,6 @@ struct BarrelQueryCommand: Command {
                 "\(view.name): \(view.complete) of \(count) complete\(failed)\(gone), " + view.amount(atLeast)))
         return status
     }
-
-    private func write(_ table: TableWriter) { table.write(context) }
 
     private var atLeast: String { Formatting.atLeast(usesUnicode: context.outputTerminal(global.color).usesUnicode) }
 }

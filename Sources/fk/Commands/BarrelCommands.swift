@@ -1,6 +1,5 @@
 import FKCore
 
-/// `barrel …`: groups of tasks.
 enum BarrelCommands {
     static let all: [CommandSpec] =
         [

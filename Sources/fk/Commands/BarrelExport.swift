@@ -92,7 +92,8 @@ struct BarrelExport {
         // Lists of digests leave them out.
         let unproven = output == .sha256sums ? [] : list.unproven
         let reasons = unproven.prefix(ListInput.maxShown).map {
-            Escaping.visible("'\($0)' is listed without a digest: its file is gone, or somebody has changed it")
+            Escaping.visible(
+                "'\($0)' is listed without a digest: its file is gone or cannot be read, or somebody has changed it")
         }
         return name(list.leftOut.map(\.reason) + reasons, of: list.leftOut.count + unproven.count)
     }

@@ -14,7 +14,7 @@ struct BarrelPublishCommand: Command {
             "DIR has no set, the old one or the whole new one, at every moment, also if fk is killed. All members have to be complete. Their "
                 + "files stay where they are: those in DIR share their blocks or are hard links to them, and are copied only where neither "
                 + "is possible. Do not write into them.",
-            "DIR is missing, empty, or was published from this barrel. The old set is exchanged with the new one and removed. Other files in it "
+            "DIR is missing, empty, or was published from this barrel; links in it are followed. The old set is exchanged with the new one and removed. Other files in it "
                 + "stay there; if the new set has a file of that name, or the files of the set were changed, nothing is done. What a killed "
                 + "fk has left beside DIR is removed when the barrel is next published or the work path is next used for downloads.",
             "On a file system that cannot exchange folders, DIR is missing for a moment between two renames. Exit status 1: nothing was "
@@ -73,11 +73,31 @@ struct BarrelPublishCommand: Command {
         } else if !global.quiet {
             context.output.writeLine(Escaping.visible(result.isChanged ? published(result) : same(result)))
         }
-        if !result.isOldRemoved {
-            context.warn(
-                "the old set is still in use, or has a file that cannot be moved: it stays hidden beside \(folder).")
-        }
+        warn(result)
         return ExitStatus.done
+    }
+
+    private func warn(_ result: PublishedFiles) {
+        if let first = result.renamed.first {
+            let others = result.renamed.count > 1 ? ", and \(result.renamed.count - 1) more have other names" : ""
+            let reason = result.base.map { ", because the files' common folder is now \($0)" } ?? ""
+            context.warn("\(first.old) is now \(first.new)\(others)\(reason).")
+        }
+        if let former = result.formerFolder {
+            context.warn(
+                "\(name) was published to \(former) before. fk knows only the last folder, so it no longer counts, updates or deletes "
+                    + "\(former): delete it if you do not need it.")
+        }
+        for file in result.hidden {
+            context.warn(
+                "another program replaced a file while \(folder) was published, and the file cannot be moved there: \(file). Move it "
+                    + "yourself.")
+        }
+        if !result.isOldRemoved, result.hidden.isEmpty {
+            context.warn(
+                "the old set is still in use, or cannot be deleted: it stays hidden beside \(folder). The next publish, run or trim tries "
+                    + "again.")
+        }
     }
 
     private func same(_ result: PublishedFiles) -> String {

@@ -20,8 +20,8 @@ struct BarrelSyncCommand: Command {
     static let spec = CommandSpec(
         path: ["barrel", "sync"], summary: "follow the source of a barrel",
         discussion: [
-            "Reads the folder, bucket or other source again that 'fk get -r' or 'fk barrel import' has made the barrel of; fetches new "
-                + "and changed files; and prints a line for each: new, changed or gone, and its name. Files that the listing says are "
+            "Reads the folder, bucket, list at a URL or other source again that 'fk get -r', 'fk get -b NAME -i URL' or 'fk barrel import' "
+                + "has made the barrel of; fetches new and changed files; and prints a line for each: new, changed or gone, and its name. Files that the listing says are "
                 + "unchanged cost no request. Where it says nothing about versions, each file is asked for with a conditional request.",
             "What is gone from the source stays, unless --delete is given. It deletes only files that fk wrote and nobody has changed; "
                 + "others stay and are named. It deletes nothing if any part of the source could not be listed or used, or if more than "
@@ -56,7 +56,8 @@ struct BarrelSyncCommand: Command {
         }
         guard let source = try SourceImport(of: barrel, context) else {
             throw CommandFailure(
-                "The barrel \(name) has no source: 'fk get -r' and 'fk barrel import' with a source make such barrels.",
+                "The barrel \(name) has no source: 'fk get -r', 'fk get -b NAME -i URL' and 'fk barrel import' with a source or the URL of a list "
+                    + "make such barrels. To read a list in a file again: \(global.suggested("fk barrel import", [name])) FILE",
                 status: ExitStatus.usage)
         }
         let (listed, comparison) = try await compare(source, barrel)

@@ -40,7 +40,11 @@ struct CatCommand: Command {
         make: { try CatCommand(options: CatOptions($0, $1), context: $1) })
 
     func run() async throws -> Int32 {
-        try await StreamRun(context).run { try await copyAll($0) }
+        try await StreamRun(context).run(
+            stopped: options.keep
+                ? "Stopped. The received bytes are kept: the same command writes all bytes again, and fetches the rest."
+                : "Stopped. Nothing of a stream is kept: the same command begins again."
+        ) { try await copyAll($0) }
     }
 
     // MARK: Files
@@ -96,7 +100,6 @@ struct CatCommand: Command {
             status: ExitStatus.taskFailed)
     }
 
-    /// A file of the command.
     private enum Source {
         /// Fetched here, and not kept.
         case stream(TaskDescription)

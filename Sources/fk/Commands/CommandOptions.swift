@@ -2,7 +2,6 @@ import FKCore
 import FKManifests
 import FKMiddleware
 
-/// `fk get`
 struct GetOptions: Sendable {
     var input: TaskInput
     var run: RunOptions
@@ -161,7 +160,6 @@ struct RunCommandOptions: Sendable {
     }
 }
 
-/// `fk barrel create`
 struct BarrelCreateOptions: Sendable {
     var name: String
     var input: TaskInput
@@ -193,7 +191,6 @@ struct BarrelAddOptions: Sendable {
     var creates = false
     /// True takes names that begin with a dot from a server's list as well.
     var takesHidden: Bool { arguments.has("hidden") }
-    /// True if a server sends the list.
     var isServerList: Bool { source != nil || list.map { !$0.speaker.mayOrder } ?? false }
     /// Makes errors that refer to the command's help.
     let arguments: ParsedArguments
@@ -269,10 +266,8 @@ struct BarrelAddOptions: Sendable {
 }
 
 extension ParsedArguments {
-    /// The barrel that the first operand names.
     func namedBarrel() throws -> String { try barrelName(operands[0]) }
 
-    /// The value of `--barrel`; nil if it was not given.
     func barrel() throws -> String? { try self["barrel"].map(barrelName) }
 
     /// The URLs that follow a barrel's name as operands.

@@ -30,8 +30,7 @@ struct ConfigCommand: Command {
             let value = try Settings.read(workPath: global.workPath)[option.name].map(option.shown)
             return answer(value, usual: option.usual)
         case .getBase(let name):
-            let folder = try Settings.read(workPath: global.workPath).bases[name]
-            return answer(folder, usual: nil)
+            return answer(try Settings.read(workPath: global.workPath).bases[name], usual: nil)
         case .show:
             let settings = try Settings.read(workPath: global.workPath)
             settings.warn(context, workPath: global.workPath)

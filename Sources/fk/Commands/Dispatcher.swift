@@ -9,11 +9,7 @@ struct Dispatcher: Sendable {
     func run(_ words: [String]) async -> Int32 {
         // Before anything is parsed: a message about a word that cannot be parsed quotes it.
         context.errors.hide(SecretBook(CommandSecrets.values(of: words, context.environment)))
-        return await ended(words)
-    }
-
-    private func ended(_ words: [String]) async -> Int32 {
-        Self.status(await perform(words), context.output, context.errors)
+        return Self.status(await perform(words), context.output, context.errors)
     }
 
     /// The exit status of the program. Output that could not be written is a failure, whatever the command returned.
@@ -46,7 +42,7 @@ struct Dispatcher: Sendable {
 
     /// The command for these words, with its options checked.
     ///
-    /// - Throws: `UsageError`, or `DownloadError` if the saved settings cannot be read.
+    /// - Throws: `UsageError`, or `CommandFailure` or `DownloadError` about the saved settings.
     func command(_ words: [String]) throws -> any Command {
         switch try CommandTable.parser(for: words).parse(words) {
         case .command(let spec, var arguments):
@@ -58,7 +54,7 @@ struct Dispatcher: Sendable {
                 context.global.bases = settings.bases
                 if spec.usesSettings {
                     settings.warn(context, workPath: workPath)
-                    try settings.fill(&arguments, of: spec, workPath: workPath)
+                    try settings.fill(&arguments, of: spec, workPath: workPath, home: context.environment["HOME"])
                 }
             }
             return try spec.make(arguments, context)

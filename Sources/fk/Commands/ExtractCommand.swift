@@ -42,7 +42,9 @@ struct ExtractCommand: Command {
     }
 
     func run() async throws -> Int32 {
-        let status = try await StreamRun(context).run { try await unpack($0) }
+        let status = try await StreamRun(context).run(
+            stopped: "Stopped. Nothing is kept: the same command begins again."
+        ) { try await unpack($0) }
         if status == ExitStatus.done {
             FinishedPaths(options.run.print, isNUL: options.run.endsWithNUL, context)?.write(folder)
         }
@@ -328,11 +330,7 @@ final class StagingFolder: Sendable {
                     "\(Escaping.visible(folder)) exists already: --extract needs a new or an empty folder.",
                     status: ExitStatus.taskFailed)
             }
-            if let obstacle = EmptyFolder.obstacle(folder) {
-                throw CommandFailure(
-                    "\(Escaping.visible(folder)) cannot be the folder: \(obstacle), and the folder appears by a rename. Name one "
-                        + "below it.", status: ExitStatus.taskFailed)
-            }
+            if let obstacle = EmptyFolder.obstacle(folder) { throw Self.cannotBeReplaced(folder, obstacle) }
         }
         let prefix = ".\(name.utf8.count > 200 ? String(name.prefix(40)) : name).fk-extract-"
         do { try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true) } catch {
@@ -385,12 +383,12 @@ final class StagingFolder: Sendable {
     /// Gives the folder its name.
     func publish() throws {
         guard rename(content, folder) == 0 else {
+            if errno == EBUSY { throw Self.cannotBeReplaced(folder, EmptyFolder.mounted) }
             throw Self.failure("\(Escaping.visible(folder)) cannot get its name", errno)
         }
         remove()
     }
 
-    /// Removes the staging folder.
     func remove() {
         guard
             !isGone.withLock({ isGone in
@@ -415,5 +413,11 @@ final class StagingFolder: Sendable {
 
     static func failure(_ what: String, _ code: Int32) -> CommandFailure {
         CommandFailure("\(what): \(String(cString: strerror(code))).", status: ExitStatus.taskFailed)
+    }
+
+    private static func cannotBeReplaced(_ folder: String, _ obstacle: String) -> CommandFailure {
+        CommandFailure(
+            "\(Escaping.visible(folder)) cannot be the folder: \(obstacle), and the folder appears by a rename. Name one below it.",
+            status: ExitStatus.taskFailed)
     }
 }

@@ -3,7 +3,6 @@ import FKManifests
 import FKMiddleware
 import Foundation
 
-/// `fk get`
 struct GetCommand: Command {
     let options: GetOptions
     let context: CommandContext
@@ -19,7 +18,10 @@ struct GetCommand: Command {
             let places = global.place.places
             tasks = try tasks.filtered(folder: ScratchFolder.base(context)) { place.shard.contains(places.id(of: $0)) }
             place.say(tasks.count, of: total)
-            guard !tasks.isEmpty else { return least }
+            guard !tasks.isEmpty else {
+                context.endEmptyRun()
+                return least
+            }
             var transfer = transferRun(tasks, place)
             transfer.refused = refused
             return max(least, try await transfer.run())
@@ -68,7 +70,8 @@ struct GetCommand: Command {
         if options.input.asksServers || !(options.sources + options.objects).isEmpty { ReadingTrap.set(context) }
         let transport = try PacedTransport(options.run.configure(global), options.run.own, onWait: context.tellWait)
         defer { transport.shutdown() }
-        var (tasks, refused, signer) = try await options.input.resolve(context, over: transport)
+        var list: (source: SourceImport, tasks: ListedTasks)?
+        var (tasks, refused, signer) = try await options.input.resolve(context, over: transport) { list = ($0, $1) }
         for object in options.objects {
             do {
                 let listed = try await object.listed(options.input.objectSettings, context, over: transport)
@@ -96,13 +99,16 @@ struct GetCommand: Command {
         var memory: ListingMemory?
         var moved: [(id: TaskID, url: String)] = []
         if options.input.hasList { try own.adopt(signer: signer, of: barrel) }
+        if let list, options.shard == nil, options.sources.isEmpty {
+            try own.follow(list.tasks, of: list.source, options.input.shared, barrel)
+        }
         for source in options.sources {
             try own.check(source, of: barrel)
             var settings = options.input.settings
             if !settings.isFolderGiven {
                 let usual = try Paths.absolute(
                     options.isRecursive ? source.folderName : barrel, from: options.input.base)
-                settings.folder = own.directory ?? usual
+                settings.folder = try own.directory ?? Paths.notFile(usual)
                 if options.isRecursive, !settings.folder.isExactly(usual) {
                     context.warn("The barrel \(barrel) has its files in \(settings.folder). -d names another folder.")
                 }
@@ -177,7 +183,14 @@ struct GetCommand: Command {
         var answers = AddedAnswers(context, keepsIDs: true)
         try await answers.add(addition, own: options.run.own, options.run.configure(global))
         guard answers.failure == nil else { return answers.end(then: "") }
-        try Detach.start(answers.ids, options.run, context)
+        guard !answers.ids.isEmpty else { return answers.end(then: "nothing runs in the background") }
+        do {
+            try Detach.start(answers.ids, options.run, context)
+        } catch {
+            // The tasks exist, so their list is complete.
+            _ = answers.end(then: "start with: \(global.suggested("fk run"))")
+            throw error
+        }
         return answers.end(then: "in the background; watch with: \(global.suggested("fk watch"))")
     }
 }
@@ -228,7 +241,10 @@ struct RunCommand: Command {
         guard !options.barrels.isEmpty else {
             if options.run.detach { return try detachAll() }
             if let ids = try undivided() {
-                guard !ids.isEmpty else { return ExitStatus.done }
+                guard !ids.isEmpty else {
+                    context.endEmptyRun()
+                    return ExitStatus.done
+                }
                 return try await transfer(
                     .tasks(ids), requests: ids.map { EngineMessage(.run(.id($0))) },
                     continueCommand: global.suggested("fk run"), needsAll: false)
@@ -243,10 +259,7 @@ struct RunCommand: Command {
             EngineEnvironment(context)?.warnings(about: reader.records(targets.prefix(256)).map(\.task))
                 .forEach(context.warn)
             try Detach.start(targets, options.run, context)
-            if !global.quiet, !global.json {
-                context.errors.writeLine("Running in the background; watch with: \(global.suggested("fk watch"))")
-            }
-            return ExitStatus.done
+            return handOver("Running in the background; watch with: \(global.suggested("fk watch"))")
         }
         return try await transfer(
             .barrels(options.barrels), requests: options.barrels.map { EngineMessage(.run(.barrel($0))) },
@@ -261,7 +274,10 @@ struct RunCommand: Command {
         let place = try shard.enter(name, context)
         let ids = members.filter(place.shard.contains)
         place.say(ids.count, of: members.count)
-        guard !ids.isEmpty else { return ExitStatus.done }
+        guard !ids.isEmpty else {
+            context.endEmptyRun()
+            return ExitStatus.done
+        }
         // What the list's own work path has finished or suspended stays as it is there.
         let tasks = TaskSpool(folder: try ScratchFolder.base(context), shared: barrel.options.options ?? TaskOptions())
         var targets: [TaskID] = []
@@ -287,11 +303,9 @@ struct RunCommand: Command {
         let workPath = global.place
         guard workPath.exists else { return nil }
         let reader = StoreReader(workPath)
-        let divided = try reader.barrelNames().filter { try ShardPlan.read($0, in: workPath) != nil }
-        guard !divided.isEmpty else { return nil }
-        for name in divided { context.warn("The barrel \(name) is divided: its members are left to the shards.") }
-        let members = Set(try divided.flatMap { try reader.barrelIDs($0).ids })
-        return try reader.records { !$0.state.isSettled && !members.contains($0.id) }.map(\.id)
+        guard let divided = try DividedMembers(reader) else { return nil }
+        divided.notes.forEach(context.warn)
+        return try reader.records { !$0.state.isSettled && !divided.ids.contains($0.id) }.map(\.id)
     }
 
     /// The members that a background run waits for: suspended ones stay suspended.
@@ -315,13 +329,20 @@ struct RunCommand: Command {
 
     private func detachAll() throws -> Int32 {
         _ = try options.run.openLog(context)
-        let count = try Detach.startAll(options.run, context)
-        if !global.quiet, !global.json {
-            context.errors.writeLine(
-                count == 0
-                    ? "Nothing is waiting to be fetched."
-                    : "\(Formatting.count(count, "task")) in the background; watch with: \(global.suggested("fk watch"))"
-            )
+        let (count, divided) = try Detach.startAll(options.run, context)
+        divided?.notes.forEach(context.warn)
+        return handOver(
+            count == 0
+                ? "Nothing is waiting to be fetched."
+                : "\(Formatting.count(count, "task")) in the background; watch with: \(global.suggested("fk watch"))")
+    }
+
+    /// Says what a background process does. Returns the exit status.
+    private func handOver(_ note: String) -> Int32 {
+        if global.json {
+            JSONOutput(context.output).line(.members(["done": true, "note": .string(note)]))
+        } else if !global.quiet {
+            context.errors.writeLine(note)
         }
         return ExitStatus.done
     }

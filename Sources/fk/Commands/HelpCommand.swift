@@ -40,11 +40,6 @@ struct HelpText: Sendable {
     var usesColor: Bool
     var width = 79
 
-    init(usesColor: Bool, width: Int = 79) {
-        self.usesColor = usesColor
-        self.width = width
-    }
-
     func text(_ topic: [String]) -> String {
         let lines =
             if let spec = CommandTable.all.first(where: { $0.path == topic }) {
@@ -120,8 +115,7 @@ struct HelpText: Sendable {
         let column = min(longest, 26, width - 4 - Self.leastMeaning)
         var lines: [String] = []
         for (term, meaning) in entries {
-            let wrapped = Columns.wrap(meaning, to: width - column - 4)
-            var rest = wrapped[...]
+            var rest = Columns.wrap(meaning, to: width - column - 4)[...]
             if Columns.width(of: term) <= column {
                 let blanks = String(repeating: " ", count: column - Columns.width(of: term))
                 lines.append("  \(styled(term))\(blanks)  \(rest.popFirst() ?? "")")

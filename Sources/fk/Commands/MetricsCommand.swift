@@ -38,7 +38,6 @@ struct MetricsCommand: Command {
 }
 
 extension DownloadMetrics {
-    /// The document of `fk metrics --json`.
     var document: JSON {
         func counts(_ counts: [String: Int]) -> JSON {
             .object(counts.sorted { $0.key < $1.key }.map { JSON.Member($0.key, JSON($0.value)) })

@@ -96,13 +96,11 @@ struct MiddlewareCommand: Command {
     // MARK: Trying
 
     private func test(_ name: String, _ url: String) async throws -> Int32 {
-        let list = try programs()
-        guard let program = list[name] else { throw ProgramList.missing(name) }
+        guard let program = try programs()[name] else { throw ProgramList.missing(name) }
         guard let address = URL(string: url) else {
             throw DownloadError(.invalidURL, "\(URLMasking.mask(url)) is not a URL.")
         }
-        let workPath = global.place
-        let record = try StoreReader(workPath).records(url: url).first
+        let record = try StoreReader(global.place).records(url: url).first
         let task = TaskContext(
             id: record?.id ?? TaskDescription(url: url).id, originalURL: address,
             attempt: record.map { max(1, $0.attempts) } ?? 1,

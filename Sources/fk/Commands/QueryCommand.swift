@@ -2,7 +2,6 @@ import FKCore
 import FKMiddleware
 import Foundation
 
-/// `fk list`
 struct ListCommand: Command {
     let options: ListOptions
     let context: CommandContext
@@ -20,7 +19,7 @@ struct ListCommand: Command {
         let records = try records(StoreReader(withShardsOf: workPath).reportingSilence(context))
         if global.json {
             var array = JSONOutput(context.output).beginArray()
-            records.forEachPortion { array.write($0, TaskDocument.json) }
+            records.forEachPortion { array.write($0, TaskDocument.lookingForFile) }
             array.end()
             return ExitStatus.done
         }
@@ -50,7 +49,6 @@ struct ListCommand: Command {
     }
 }
 
-/// `fk info`
 struct InfoCommand: Command {
     let reference: TaskReference
     /// True prints the record as it is stored.
@@ -76,8 +74,7 @@ struct InfoCommand: Command {
         } else {
             for (index, record) in records.enumerated() {
                 if index > 0 { context.output.writeLine("") }
-                let places = reader.home(of: record.id).places
-                let text = RecordText(record, in: places)
+                let text = RecordText(record, in: reader.home(of: record.id).places)
                 text.facts.forEach(context.output.writeLine)
                 text.history.forEach(context.print)
             }
@@ -86,7 +83,8 @@ struct InfoCommand: Command {
     }
 
     private func document(_ record: TaskRecord, _ reader: StoreReader) -> [UInt8] {
-        TaskDocument.json(record, isExport: false, places: reader.home(of: record.id).places)
+        TaskDocument.json(
+            record, isExport: false, places: reader.home(of: record.id).places, isGone: record.hasLostFile)
     }
 }
 

@@ -114,8 +114,7 @@ struct SourceCommand: Command {
         _ text: String, _ include: [String], _ exclude: [String], _ options: TaskOptions
     ) async throws -> Int32 {
         ReadingTrap.set(context)
-        let registry = try SourceImport.registry(context)
-        guard let place = try ListedPlace(text, in: registry, context.environment) else {
+        guard let place = try ListedPlace(text, in: SourceImport.registry(context), context.environment) else {
             throw CommandFailure(
                 "'\(Escaping.visible(text))' is no place of a source: write SCHEME:REST.", status: ExitStatus.usage)
         }

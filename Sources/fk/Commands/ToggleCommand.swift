@@ -2,7 +2,6 @@ import FKCore
 import FKMiddleware
 import Foundation
 
-/// `fk toggle`
 struct ToggleCommand: Command {
     let references: [TaskReference]
     let context: CommandContext

@@ -87,7 +87,7 @@ enum ToolCommands {
         operands: [
             OperandSpec(
                 "topic", "a script for bash, zsh or fish; or the words barrels, tasks or ids",
-                hint: .choices(CompletionTopic.allCases.map(\.rawValue))),
+                hint: .choices(Shell.allCases.map(\.rawValue))),
             OperandSpec("command", "the command that is completed, for tasks and ids", 0, 1),
         ],
         examples: [

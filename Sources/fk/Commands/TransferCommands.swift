@@ -41,7 +41,8 @@ extension RunOptions {
     init(saved context: CommandContext) throws {
         var arguments = ParsedArguments(command: ["run"])
         let workPath = context.global.workPath
-        try Settings.read(workPath: workPath).fill(&arguments, of: TransferCommands.run, workPath: workPath)
+        try Settings.read(workPath: workPath).fill(
+            &arguments, of: TransferCommands.run, workPath: workPath, home: context.environment["HOME"])
         try self.init(arguments, context)
     }
 }

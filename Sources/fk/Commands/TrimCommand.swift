@@ -15,7 +15,8 @@ struct TrimCommand: Command {
         discussion: [
             "Deletes files that fk has written and nobody has changed: a barrel with its published set as a whole, and the files of other "
                 + "tasks one by one. The tasks stay, so 'fk barrel run' or the same 'fk get' fetches the files again. Barrels that are in use "
-                + "stay: with members that wait or are being fetched, or held by an application.",
+                + "stay: with members that wait or are being fetched, or held by an application. A published set stays if it has a file "
+                + "that no member of the barrel would fetch again.",
             "With --disk-budget, 'fk get' and 'fk run' do the same before a file that would not fit. Exit status 1: more than SIZE is "
                 + "left.",
         ],
@@ -69,13 +70,20 @@ struct TrimCommand: Command {
         return show(try DiskTrim(place, by: order).trim(to: limit))
     }
 
+    private static let namedFailures = 20
+
     private func show(_ trimmed: TrimmedFiles) -> Int32 {
         let isEnough = trimmed.usedBytes <= limit
+        for failure in trimmed.failures.prefix(Self.namedFailures) { context.warn(failure.message) }
+        if trimmed.failures.count > Self.namedFailures {
+            context.warn("\(trimmed.failures.count - Self.namedFailures) more could not be deleted.")
+        }
         if global.json {
             JSONOutput(context.output).document(trimmed.document)
         } else {
             if !global.quiet {
                 for barrel in trimmed.barrels { context.output.writeLine(Escaping.visible("barrel \(barrel)")) }
+                for folder in trimmed.folders { context.output.writeLine(Escaping.visible("folder \(folder.path)")) }
                 for file in trimmed.files { context.output.writeLine(Escaping.visible(file.path)) }
             }
             let names = trimmed.inUse.isEmpty ? "" : "; in use: \(trimmed.inUse.joined(separator: ", "))"
@@ -91,11 +99,12 @@ struct TrimCommand: Command {
 }
 
 extension TrimmedFiles {
-    /// `freed`, `used`, `barrels`, `files` and `inUse`.
+    /// `freed`, `used`, `barrels`, `folders`, `files` and `inUse`.
     fileprivate var document: JSON {
         .members([
             "barrels": .array(barrels.map { .string($0) }), "files": .array(files.map { .string($0.path) }),
-            "freed": JSON(freedBytes), "inUse": .array(inUse.map { .string($0) }), "used": JSON(usedBytes),
+            "folders": .array(folders.map { .string($0.path) }), "freed": JSON(freedBytes),
+            "inUse": .array(inUse.map { .string($0) }), "used": JSON(usedBytes),
         ])
     }
 }

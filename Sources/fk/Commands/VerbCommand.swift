@@ -12,8 +12,12 @@ struct VerbCommand: Command {
     let context: CommandContext
 
     func run() async throws -> Int32 {
+        if case .barrel(let name) = targets, verb == .trash || verb == .forget {
+            try global.refuseTaken(verb, ofBarrel: name)
+        }
         let selectors = try targets.selectors(in: global)
-        if !isConfirmed, let question = try question(), try !Confirmation(context).ask(question) {
+        let shared = try sharedMembers()
+        if !isConfirmed, let question = try question(besides: shared.ids), try !Confirmation(context).ask(question) {
             throw CommandFailure("Nothing was deleted.", status: ExitStatus.taskFailed)
         }
         if let options = runs { return try await run(options) }
@@ -39,6 +43,13 @@ struct VerbCommand: Command {
                 "Nothing to do: no task of \(name.words) \(verb == .resume ? "is suspended" : "has failed").")
             return ExitStatus.done
         }
+        if case .barrel(let name) = targets, !shared.ids.isEmpty {
+            try await leave(name, shared, client)
+            if shared.isAll {
+                if global.json { JSONOutput(context.output).document(.array([])) }
+                return ExitStatus.done
+            }
+        }
         for selector in selectors {
             try await client.apply(verb, to: selector, forAll: verb == .resume && selector == .all) { reply, problems in
                 answers.withLock { $0.absorb(reply, problems) }
@@ -49,29 +60,88 @@ struct VerbCommand: Command {
     }
 
     private func end(_ answers: VerbAnswers) -> Int32 {
-        let status = answers.end()
-        context.warnOfShards(answers.first)
-        return status
+        let state: String? = if case .state(let state) = targets { state.rawValue } else { nil }
+        let status = answers.end(none: state.map { "No task of this work path is \($0)." } ?? "There are no tasks.")
+        let isTaken = context.warnOfShards(answers.first.isEmpty ? inShards : answers.first)
+        return isTaken && (verb == .trash || verb == .forget) ? max(status, ExitStatus.taskFailed) : status
+    }
+
+    /// Some tasks that the verb would act on if the work path had its shards' tasks; empty where names or a barrel choose them.
+    private var inShards: [TaskID] {
+        let states: [DownloadState]? =
+            switch targets {
+            case .state(let state): state.states
+            case .transient: [.error]
+            default: nil
+            }
+        guard let states, let query = try? global.openQuery() else { return [] }
+        return (try? query.records { states.contains($0.state) })?.prefix(50).map(\.id) ?? []
+    }
+
+    /// The members of a barrel that is forgotten or trashed that another barrel has too.
+    private struct Shared {
+        var ids: Set<TaskID> = []
+        /// The first of them, as they are named.
+        var shown: [String] = []
+        /// True if there are no other members.
+        var isAll = false
+    }
+
+    private func sharedMembers() throws -> Shared {
+        var shared = Shared()
+        guard case .barrel(let name) = targets, verb == .trash || verb == .forget, global.place.hasBarrel(name)
+        else { return shared }
+        let reader = try global.openReader()
+        let paths = BarrelPaths(reader, [name])
+        let ids = try reader.barrelIDs(name).ids
+        reader.readAll(ids, problem: { _ in }) { _, record in
+            guard let other = record.barrels.first(where: { !$0.isExactly(name) }) else { return }
+            shared.ids.insert(record.id)
+            guard shared.shown.count < ListInput.maxShown else { return }
+            shared.shown.append("\(paths.name(of: record)) stays: the barrel \(other) has it too.")
+        }
+        shared.isAll = shared.ids.count == ids.count
+        return shared
+    }
+
+    /// Lets members leave the barrel, and names them.
+    private func leave(_ name: String, _ shared: Shared, _ client: EngineClient) async throws {
+        let (reply, problems) = try await client.perform(
+            .removeFromBarrel(name: name, urls: shared.ids.map(\.hex).sorted()))
+        Answers(context).warn(problems)
+        if case .failed(let error) = reply { throw error }
+        shared.shown.forEach(context.warn)
+        let rest = shared.ids.count - shared.shown.count
+        if rest > 0 { context.warn("\(rest) more stay, because other barrels have them too.") }
     }
 
     /// Applies the verb, and runs the tasks that it can queue to their end.
     private func run(_ options: RunOptions) async throws -> Int32 {
-        let records = try targets.records(global.openReader())
+        let reader = try global.openReader()
         var known: Set<TaskID> = []
-        let ids = records.filter { !$0.state.isSettled || $0.state == .error || $0.state == .cancel }.map(\.id)
+        var ids = try targets.records(reader)
+            .filter { !$0.state.isSettled || $0.state == .error || $0.state == .cancel }.map(\.id)
             .filter { known.insert($0).inserted }
+        var isLeftToShards = false
+        if let divided = try DividedMembers(reader) {
+            let others = ids.filter(divided.ids.contains)
+            isLeftToShards = !others.isEmpty
+            if isLeftToShards {
+                ids.removeAll(where: divided.ids.contains)
+                if !context.warnOfShards(others) { divided.notes.forEach(context.warn) }
+            }
+        }
         guard !ids.isEmpty else {
             let reason =
                 switch targets {
+                case _ where isLeftToShards: "the shards have these tasks"
                 case .transient: "no failed task may pass by itself"
                 case .run(let name, _): "no failed task of \(name.words) may pass by itself"
                 default: "no task of these has failed or was cancelled"
                 }
-            if global.json {
-                JSONLines(output: context.output)
-                    .write(.summary(complete: 0, error: 0, suspend: 0, bytes: 0, seconds: 0))
-            }
+            context.endEmptyRun()
             context.errors.writeLine("Nothing to retry: \(reason).")
+            if !isLeftToShards { context.warnOfShards(inShards) }
             return ExitStatus.done
         }
         var transfer = TransferRun(
@@ -82,10 +152,12 @@ struct VerbCommand: Command {
     }
 
     /// The question before files or bytes are deleted; nil if none are. Named tasks are forgotten without a question.
-    private func question() throws -> String? {
+    ///
+    /// - Parameter shared: the tasks that stay.
+    private func question(besides shared: Set<TaskID>) throws -> String? {
         switch verb {
         case .trash:
-            let count = try targets.count(in: global)
+            let count = try targets.count(in: global) - shared.count
             return count > 0 ? question(count) : nil
         case .forget:
             if case .tasks(let references, let all) = targets, !all, !references.contains(where: \.isGlob) {
@@ -95,7 +167,7 @@ struct VerbCommand: Command {
             var count = 0
             var bytes: Int64 = 0
             for record in try targets.records(global.openReader())
-            where DownloadInfo(record).losesBytesWhenForgotten {
+            where DownloadInfo(record).losesBytesWhenForgotten && !shared.contains(record.id) {
                 count += 1
                 bytes += record.received
             }
@@ -137,8 +209,6 @@ enum VerbTargets: Sendable {
             "every task in this state, such as failed"),
     ]
 
-    /// Reads the operands and options.
-    ///
     /// - Parameter verb: `retry` takes `transient` where it has `--run` alone. The default is nil.
     /// - Throws: `UsageError` unless exactly one kind of target is given.
     init(_ arguments: ParsedArguments, of verb: Verb? = nil) throws {
@@ -184,8 +254,6 @@ enum VerbTargets: Sendable {
         }
     }
 
-    /// The records of the tasks.
-    ///
     /// - Throws: `.notFound` if a name matches nothing.
     fileprivate func records(_ reader: StoreReader) throws -> [TaskRecord] {
         switch self {

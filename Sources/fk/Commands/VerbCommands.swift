@@ -48,20 +48,24 @@ enum VerbCommands {
     ///
     /// - Parameter ofBarrel: true for the command of a barrel, which has no options for other tasks.
     static func warnings(of verb: Verb, ofBarrel: Bool = false) -> [String] {
+        // `fk trash -b NAME` is the same as `fk barrel trash NAME`.
+        let shared =
+            "\(ofBarrel ? "Members" : "With -b, members") that another barrel has too leave the barrel, and stay."
         switch verb {
-        case .cancel: ["The bytes of unfinished files are deleted. To keep them, use 'suspend'."]
+        case .cancel: return ["The bytes of unfinished files are deleted. To keep them, use 'suspend'."]
         case .forget:
-            [
+            return [
                 "Finished files stay. The bytes of unfinished files are deleted; to keep them, use 'suspend'. "
                     + (ofBarrel ? "Asks before it deletes" : "--all, -b, --state and --run ask before they delete")
-                    + " bytes, unless -y is given. To delete finished files, too, use 'trash'."
+                    + " bytes, unless -y is given. To delete finished files, too, use 'trash'. "
+                    + shared
             ]
         case .trash:
-            [
+            return [
                 "Deletes finished files, too, except files that were changed or replaced since. Asks for confirmation "
-                    + "first, unless -y is given."
+                    + "first, unless -y is given. " + shared
             ]
-        default: []
+        default: return []
         }
     }
 

@@ -20,7 +20,8 @@ struct VerifyCommand: Command {
         discussion: [
             "Compares each finished file with its digest, if one is known, otherwise with the checksums of its pieces, which "
                 + "are kept since the bytes arrived. Prints a line for each file: right, damaged, missing or unverifiable, and "
-                + "its name below the barrel's folder. Exit status 1: a file is damaged or missing, or one that was named is not finished.",
+                + "its name below the barrel's folder. Exit status 1: a file is damaged, missing or cannot be read, or one that was named is not "
+                + "finished.",
             "--repair fetches only the damaged ranges into a copy, from a mirror first if there is one. The copy replaces the "
                 + "file once it has the right digest or checksums; otherwise the file stays as it was. A missing file is "
                 + "fetched again. Exit status 1: a file could not be repaired.",
@@ -64,12 +65,14 @@ struct VerifyCommand: Command {
         var array = global.json && repair == nil ? JSONOutput(context.output).beginArray() : nil
         var files: [JSON] = []
         var unread = 0
+        var unreadable = 0
         let problem: (DownloadError) -> Void = { error in
             unread += 1
             context.errors.writeLine("fk: \(Escaping.visible(error.message))")
         }
         FileVerifier(reader).verify(ids, problem: problem) { file in
             counts[file.result, default: 0] += 1
+            if file.isUnreadable { unreadable += 1 }
             let name = file.path.map { paths.name(of: $0) } ?? URLMasking.mask(file.url)
             if repair != nil, let renewal = file.renewal {
                 renewals.append(renewal)
@@ -79,9 +82,9 @@ struct VerifyCommand: Command {
                 if repair != nil { JSONOutput(context.output).line(file.document(name)) }
                 if array != nil { files.append(file.document(name)) }
                 if files.count == 256 { write(&files, to: &array) }
-            } else if !global.quiet || file.result == .damaged || file.result == .missing {
+            } else if !global.quiet || file.result == .damaged || file.result == .missing || file.isUnreadable {
                 context.output.writeLine(Escaping.visible("\(file.result.rawValue) \(name)"))
-                if file.result == .damaged, !global.quiet {
+                if file.result == .damaged || file.isUnreadable, !global.quiet {
                     context.errors.writeLine(Escaping.visible("  \(file.detail)"))
                 }
             }
@@ -103,7 +106,8 @@ struct VerifyCommand: Command {
         var isLacking = false
         if case .tasks = targets { isLacking = unfinished > 0 }
         guard !renewals.isEmpty, let repair else {
-            let isWhole = counts[.damaged] == nil && counts[.missing] == nil && unread == 0 && !isLacking
+            let isWhole =
+                counts[.damaged] == nil && counts[.missing] == nil && unread + unreadable == 0 && !isLacking
             return isWhole ? ExitStatus.done : ExitStatus.taskFailed
         }
         let status = try await perform(renewals, repair, reader)
@@ -117,7 +121,7 @@ struct VerifyCommand: Command {
                 context.errors.writeLine("\(repaired.count) repaired" + (rest > 0 ? ", \(rest) not repaired" : ""))
             }
         }
-        return status == ExitStatus.done && (unread > 0 || isLacking) ? ExitStatus.taskFailed : status
+        return status == ExitStatus.done && (unread + unreadable > 0 || isLacking) ? ExitStatus.taskFailed : status
     }
 
     /// Repairs the files, those of a shard in its work path. The first signal ends it.

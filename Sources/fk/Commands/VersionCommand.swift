@@ -1,6 +1,5 @@
 import FKCore
 
-/// `fk --version`
 enum VersionCommand {
     static func text(json: Bool) -> String {
         let library = TransportLibrary.description

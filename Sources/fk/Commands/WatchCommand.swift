@@ -30,20 +30,24 @@ struct WatchCommand: Command {
     // MARK: One table
 
     private func table() throws -> Int32 {
-        let workPath = global.place
-        try workPath.open(create: true)
-        let records = try RecordList(StoreReader(workPath).reportingSilence(context))
-        if !EngineLock.isHeld(workPath), !global.quiet {
+        let reader = global.place.exists ? try global.openQuery().reportingSilence(context) : nil
+        if reader?.isEngineRunning != true, !global.quiet {
             context.errors.writeLine("No process runs the downloads. Start them with: \(global.suggested("fk run"))")
+            divided?.notes.forEach { context.errors.writeLine(Escaping.visible($0)) }
         }
-        if records.isEmpty {
-            if !global.quiet { context.errors.writeLine("No tasks.") }
-        } else {
+        if let records = try reader.map({ try RecordList($0) }), !records.isEmpty {
             var table = TaskTable(context)
             records.forEach { table.measure($0) }
             table.write(records)
+        } else if !global.quiet {
+            context.errors.writeLine("No tasks.")
         }
         return ExitStatus.done
+    }
+
+    /// The divided barrels; nil if there are none. The table adds their shards up; the live views show the work path alone.
+    private var divided: DividedMembers? {
+        global.place.exists ? try? DividedMembers(StoreReader(global.place)) : nil
     }
 
     // MARK: The full screen
@@ -52,6 +56,7 @@ struct WatchCommand: Command {
         let screen = WatchScreen(
             terminal: terminal, output: context.output, input: 0, runCommand: global.suggested("fk run"))
         let session = try WatchSession(configure: configure, interval: 0.25) { screen.post(.event($0)) }
+        if let divided { screen.post(.answer(.done(note: divided.watching(global)))) }
         let trap = SignalTrap { screen.post(.end(status: SignalTrap.exitStatus($0), nil)) }
         let following = Task {
             do {
@@ -91,8 +96,9 @@ struct WatchCommand: Command {
                 }
             case .start:
                 do {
-                    let count = try Detach.startAll(RunOptions(saved: context), context)
-                    screen.post(.answer(.done(note: "\(Formatting.count(count, "task")) started")))
+                    let (count, divided) = try Detach.startAll(RunOptions(saved: context), context)
+                    let notes = ["\(Formatting.count(count, "task")) started"] + (divided?.notes ?? [])
+                    screen.post(.answer(.done(note: notes.joined(separator: ". "))))
                 } catch {
                     screen.post(
                         .answer(.failed(DownloadError(wrapping: error, code: .disk, message: "Nothing was started."))))
@@ -110,6 +116,9 @@ struct WatchCommand: Command {
 
     /// Follows until a signal comes, or for a barrel until no member can run any more.
     private func follow() async throws -> Int32 {
+        if let divided, barrel.map({ name in divided.barrels.contains { $0.isExactly(name) } }) ?? true {
+            context.warn(divided.watching(global))
+        }
         let presenter = RunPresenter(context, barrels: barrel.map { [(name: $0, tracker: nil)] } ?? [])
         let following = Following(isFinite: barrel != nil)
         let output = context.output

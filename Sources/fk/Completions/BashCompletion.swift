@@ -25,7 +25,7 @@ struct BashCompletion: Sendable {
         }
         _fk() {
             local line="${COMP_LINE:0:COMP_POINT}" word="" quote="" kept=0 c i
-            local cur value prev="" program="${COMP_WORDS[0]}" path="" command="" topic="" skip="" count=0
+            local cur value prev="" program="${COMP_WORDS[0]}" path="" command="" topic="" skip="" ended="" count=0
             local -a words=()
             COMPREPLY=()
             # The words as they were typed, because bash divides them at '=', ':' and '@', too. readline keeps what stands
@@ -54,6 +54,10 @@ struct BashCompletion: Sendable {
             type -P -- "$program" > /dev/null 2>&1 || program=fk
             # The words of the command, without options and their values.
             for word in "${words[@]:1}"; do
+                if [[ -n "$ended" ]]; then
+                    count=$(( count + 1 ))
+                    continue
+                fi
                 if [[ -n "$skip" ]]; then
                     # A work path that would have to be evaluated is not used.
                     [[ "$skip" == --work-path && "$word" != *[\'\"\\\$\`]* ]] && path="${word/#\~\//$HOME/}"
@@ -63,6 +67,7 @@ struct BashCompletion: Sendable {
                 case "$word" in
                     --work-path=*) [[ "$word" != *[\'\"\\\$\`]* ]] && path="${word#*=}" ;;
                     \#(valueOptions)) skip="$word" ;;
+                    --) ended=1 ;;
                     -*) ;;
                     *) case "$command/$word" in
         \#(aliases)                \#(commandSteps)) command="${command:+$command }$word" ;;
@@ -71,7 +76,7 @@ struct BashCompletion: Sendable {
                 esac
             done
             prev="$skip"
-            if [[ "$cur" == --*=* ]]; then
+            if [[ "$cur" == --*=* && -z "$ended" ]]; then
                 prev="${cur%%=*}" value="${cur#*=}"
             fi
             kept=$(( kept - ${#cur} + ${#value} ))
@@ -84,7 +89,7 @@ struct BashCompletion: Sendable {
         \#(values)
             esac
             # Options.
-            if [[ "$cur" == -* ]]; then
+            if [[ "$cur" == -* && -z "$ended" ]]; then
                 case "$command" in
         \#(options)
                 esac

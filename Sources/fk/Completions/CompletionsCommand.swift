@@ -1,7 +1,6 @@
 import FKCore
 import FKMiddleware
 
-/// A shell with completions.
 enum Shell: String, Sendable, CaseIterable {
     case bash
     case zsh
@@ -13,7 +12,6 @@ enum CompletionTopic: String, Sendable, CaseIterable {
     case bash
     case zsh
     case fish
-    /// The names of the barrels.
     case barrels
     /// The names of the tasks' files, each with its state and its id.
     case tasks
@@ -116,7 +114,6 @@ struct CompletionSource: Sendable {
             .filter { seen.insert($0.word).inserted }
     }
 
-    /// The script of a shell.
     func script(_ shell: Shell) -> String {
         switch shell {
         case .bash: BashCompletion(source: self).script

@@ -1,6 +1,5 @@
 import FKCore
 
-/// `fk demo`
 struct DemoOptions: Sendable {
     /// The absolute path of the folder for the files; nil uses a temporary folder that is removed at the end.
     var directory: String?

@@ -21,8 +21,7 @@ final class DemoServer: Sendable {
 
     /// Starts listening on a free port.
     ///
-    /// - Parameters:
-    ///   - bytesPerSecond: the rate of each connection; 0, the default, sets no limit.
+    /// - Parameter bytesPerSecond: the rate of each connection; 0, the default, sets no limit.
     /// - Throws: `DownloadError.Code.connect` if the system refuses a socket.
     init(files: [DemoFile], bytesPerSecond: Int64 = 0) throws {
         self.files = files
@@ -43,7 +42,6 @@ final class DemoServer: Sendable {
     /// The body bytes sent for all files so far.
     var bytesSent: Int64 { state.withLock { $0.sent.values.reduce(0, +) } }
 
-    /// The requests answered so far.
     var requests: Int { state.withLock { $0.requests } }
 
     /// The rate of each connection from now on, in bytes per second; 0 sets no limit.
@@ -153,8 +151,6 @@ final class DemoServer: Sendable {
         }
     }
 
-    /// Sends the response to a request.
-    ///
     /// - Returns: false if the connection must be closed.
     private func answer(_ request: DemoRequest, _ connection: Int32, _ chunk: UnsafeMutableRawBufferPointer) -> Bool {
         state.withLock { $0.requests += 1 }

@@ -5,7 +5,6 @@ import Foundation
 /// Decides which names of a server's list are taken. Files whose names begin with a dot steer programs in a home folder:
 /// `.bashrc`, `.ssh/config`.
 struct HiddenNames: Sendable {
-    /// The rule of a command.
     enum Rule: Sendable, Hashable {
         /// Every name is taken: in a list of the owner, or with `--hidden`.
         case taken
@@ -35,9 +34,7 @@ struct HiddenNames: Sendable {
 
     /// True if a file is left out.
     ///
-    /// - Parameters:
-    ///   - name: the name in the list.
-    ///   - place: the absolute path of the file's folder, with its symbolic links resolved; nil for the folder itself.
+    /// - Parameter place: the absolute path of the file's folder, with its symbolic links resolved; nil for the folder itself.
     func leavesOut(_ name: String, in place: String?) -> Bool {
         guard rule != .taken else { return false }
         if isHidden(name), rule == .never || !homes.isEmpty { return true }

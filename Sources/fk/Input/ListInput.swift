@@ -53,7 +53,7 @@ struct ListInput: Sendable {
     private static let portion = 1 << 16
 
     init(_ path: String, _ arguments: ParsedArguments) throws {
-        self.path = path
+        self.path = try Self.place(path, arguments)
         if let text = arguments["format"] {
             guard text != Manifest.Form.hubTree.rawValue else {
                 throw arguments.error("--format: a hub's repository is imported with 'fk barrel import <name> hf:…'.")
@@ -92,6 +92,19 @@ struct ListInput: Sendable {
 
     init(_ path: String) { self.path = path }
 
+    /// The path of a `file:` URL; other places as they are.
+    ///
+    /// - Throws: `UsageError` for a URL of a scheme that no list may have.
+    private static func place(_ text: String, _ arguments: ParsedArguments) throws -> String {
+        guard !NearbyFile.isURL(text), let end = text.range(of: "://"), access(text, F_OK) != 0 else { return text }
+        if text[..<end.lowerBound].lowercased() == "file", let path = URL(string: text)?.path, !path.isEmpty {
+            return path
+        }
+        throw arguments.error(
+            "\(Escaping.visible(URLMasking.mask(text))): a list is a file, '-' for standard input, or an http, https or file URL."
+        )
+    }
+
     /// The name for messages.
     var source: String { path == "-" ? "standard input" : Escaping.visible(URLMasking.mask(path)) }
 
@@ -110,7 +123,7 @@ struct ListInput: Sendable {
         guard path != "-", form == nil || form == .bagit, let full = try? Paths.absolute(path, from: folder) else {
             return nil
         }
-        if Self.isFolder(full) { return full }
+        if Paths.isFolder(full) { return full }
         let (parent, name) = Paths.split(full)
         guard Self.describesBag(name), let parent, access("\(parent)/bagit.txt", F_OK) == 0 else { return nil }
         return parent
@@ -121,8 +134,6 @@ struct ListInput: Sendable {
         name == "bagit.txt" || name == "fetch.txt" || (name.hasPrefix("manifest-") && name.hasSuffix(".txt"))
     }
 
-    /// Reads the list.
-    ///
     /// - Parameters:
     ///   - folder: the absolute path of the current folder.
     ///   - take: receives the entries in order, a portion at a time, so that a long list is never in memory twice.
@@ -165,6 +176,7 @@ struct ListInput: Sendable {
             }
             let entries = manifest.entries
             manifest.entries = []
+            if let reason = reading.fault(in: manifest.form) { throw Fault(source: source, line: 0, reason: reason) }
             if let signer {
                 if let other = manifest.facts.claimedSigner, other != signer {
                     throw Fault(
@@ -183,11 +195,6 @@ struct ListInput: Sendable {
 
     // MARK: Files
 
-    private static func isFolder(_ path: String) -> Bool {
-        var status = stat()
-        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
-    }
-
     /// The files of a bag that describe it. Its tag manifests and its data are not read.
     private func bagFiles(_ folder: String) throws -> [(name: String, bytes: [UInt8])] {
         let names = try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
@@ -205,8 +212,6 @@ struct ListInput: Sendable {
         return files
     }
 
-    /// The whole list.
-    ///
     /// - Throws: `Fault` for a list that cannot be read or is too long.
     func contents() throws -> [UInt8] {
         var bytes: [UInt8] = []
@@ -330,9 +335,14 @@ struct ListInput: Sendable {
         }
 
         init(_ source: String, _ error: ManifestError) {
-            self.init(
-                source: error.file.map { "\(source)/\(Escaping.visible($0))" } ?? source, line: error.line,
-                column: error.column, reason: error.reason)
+            var place = source
+            if let file = error.file {
+                // The source may be a file of the bag.
+                let (folder, name) = Paths.split(source)
+                place = ListInput.describesBag(name) ? folder.map { "\($0)/\(file)" } ?? file : "\(source)/\(file)"
+                place = Escaping.visible(place)
+            }
+            self.init(source: place, line: error.line, column: error.column, reason: error.reason)
         }
 
         var description: String {
@@ -340,6 +350,22 @@ struct ListInput: Sendable {
             if line > 0 { place += ":\(line)" }
             if line > 0, column > 0 { place += ":\(column)" }
             return "\(place): \(reason)"
+        }
+    }
+}
+
+extension Manifest.Reading {
+    /// The reason why a list of this form cannot be read as the owner says: `--url-template` and `--column` are about columns. nil without
+    /// one.
+    func fault(in form: Manifest.Form) -> String? {
+        guard let option = urlTemplate != nil ? "--url-template" : columns.isEmpty ? nil : "--column" else {
+            return nil
+        }
+        switch form {
+        case .csv, .json, .jsonLines, .record, .hubTree: return nil
+        case .urls, .aria2, .metalink4, .metalink3, .checksums, .bagit, .lock, .curl, .esgf:
+            return
+                "\(option) is about the columns of a table or the members of JSON, which this \(form.title) does not have"
         }
     }
 }

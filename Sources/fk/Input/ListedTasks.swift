@@ -5,7 +5,6 @@ import Foundation
 
 /// The tasks of a list, as they are read. Entries that cannot be fetched are left out and named.
 struct ListedTasks {
-    /// The settings for the tasks of a list.
     struct Settings {
         /// The options that all tasks share.
         var options = TaskOptions()
@@ -54,9 +53,7 @@ struct ListedTasks {
     private let source: String
     /// The name of the list as it was given.
     private let name: String
-    /// The signer of the list.
     private let signer: String?
-    /// What a task keeps of the list.
     private let origin: ListOrigin
     private let skipsBad: Bool?
     private let context: CommandContext
@@ -75,13 +72,13 @@ struct ListedTasks {
     /// The names that URLs alone give, by folder, and what is said of those that several have.
     private var urlNames = NameBook()
     private var twins: (first: String, count: Int)?
+    /// The sizes and digests of files without a name, by URL and folder.
+    private var urlFacts = NameBook()
     /// The number of faults that were shown.
     private var shown = 0
     /// The faults of a document's entries so far. If a later part of it is malformed, that fault alone is shown.
     private var held: [String] = []
 
-    /// Reads a list.
-    ///
     /// - Throws: `ListInput.Fault` for a list that cannot be used at all, `CommandFailure` if every entry is bad.
     init(_ list: ListInput, _ settings: Settings, _ context: CommandContext) throws {
         var settings = settings
@@ -142,13 +139,11 @@ struct ListedTasks {
         }
     }
 
-    /// What happens to files that are there already.
     var existing: ExistingFilePolicy? {
         get { settings.options.existing }
         set { settings.options.existing = newValue }
     }
 
-    /// Takes the next files of a server's list.
     mutating func add(_ files: [Manifest.FileFacts], _ form: Manifest.Form) throws {
         for file in files { try add(Manifest.Entry(file), form) }
     }
@@ -285,6 +280,7 @@ struct ListedTasks {
             {
                 task.options.list = origin
             }
+            if entry.name == nil, settings.options.existing != .rename { try recordFacts(entry, task) }
             made = task
         } catch {
             if entry.sources.isEmpty, form == .checksums { throw fault(entry, error) }
@@ -316,8 +312,32 @@ struct ListedTasks {
         twins = (twins?.first ?? "'\(name)' on lines \(other.line) and \(line)", (twins?.count ?? 0) + 1)
     }
 
+    /// Records the size and the digests of a file without a name.
+    ///
+    /// - Throws: `EntryFault` if another line says something else about its URL.
+    private mutating func recordFacts(_ entry: Manifest.Entry, _ task: TaskDescription) throws(EntryFault) {
+        var facts = entry.digests.map { (kind: $0.algorithm.rawValue, value: $0.hex) }
+        if entry.facts.bindsSize, let size = entry.size { facts.append(("size", String(size))) }
+        guard !facts.isEmpty else { return }
+        var hasher = Hasher()
+        hasher.combine(task.url)
+        hasher.combine(task.directory)
+        let file = hasher.finalize()
+        for (kind, value) in facts {
+            let content = UInt32(truncatingIfNeeded: value.hashValue) | 1
+            guard case .conflict(let other) = urlFacts.add("\(kind) \(file)", line: entry.line, content: content) else {
+                continue
+            }
+            throw EntryFault("line \(other.line) has the same URL with another \(kind)")
+        }
+    }
+
     private func fault(_ entry: Manifest.Entry, _ error: EntryFault) -> ListInput.Fault {
-        ListInput.Fault(source: source, line: entry.line, reason: Escaping.visible(error.reason))
+        // A bag's addresses are those of its fetch.txt.
+        let isFetched = isBag && !entry.sources.isEmpty
+        let line = isBag && !isFetched ? 0 : entry.line
+        return ListInput.Fault(
+            source, ManifestError(form: nil, file: isFetched ? "fetch.txt" : nil, line: line, error.reason))
     }
 
     private func absolute(_ path: String) throws(EntryFault) -> String {
@@ -356,10 +376,27 @@ struct ListedTasks {
         }
     }
 
+    /// The options of curl that `fk` has itself, for all files of a command.
+    private static let ownOptions: [String: String] = [
+        "proxy": "--proxy", "x": "--proxy", "user": "--user", "u": "--user", "cookie": "-H 'Cookie: …'",
+        "b": "-H 'Cookie: …'", "max-time": "--max-time", "m": "--max-time", "cacert": "--cacert", "cert": "--cert",
+        "E": "--cert", "key": "--key", "limit-rate": "--limit-rate", "insecure": "--insecure", "k": "--insecure",
+        "netrc": "--netrc", "n": "--netrc", "retry": "--retry", "connect-timeout": "--timeout",
+        "interface": "--interface", "resolve": "--resolve", "max-filesize": "--max-size", "parallel-max": "--jobs",
+    ]
+
     private func warn(_ manifest: Manifest) {
-        if !manifest.ignoredOptions.isEmpty {
-            let names = manifest.ignoredOptions.joined(separator: ", ")
-            context.warn("\(source): options without a meaning here are ignored: \(names).")
+        let own = manifest.form == .curl ? Self.ownOptions : [:]
+        let others = manifest.ignoredOptions.filter { own[$0] == nil }
+        if !others.isEmpty {
+            context.warn(
+                "\(source): options without a meaning here are ignored: \(others.joined(separator: ", ")).")
+        }
+        let known = manifest.ignoredOptions.compactMap { name in own[name].map { "\(name) (\($0))" } }
+        if !known.isEmpty {
+            context.warn(
+                "\(source): options that fk takes on its command line are ignored in the list: \(known.joined(separator: ", "))."
+            )
         }
         guard !manifest.passedOver.isEmpty else { return }
         let kinds = manifest.passedOver.sorted { $0.key < $1.key }.map { kind, count in
@@ -390,8 +427,6 @@ struct KnownMembers {
 
     init() {}
 
-    /// Reads the members of a barrel.
-    ///
     /// - Parameters:
     ///   - readsLinks: true also finds members by the address that `fk relink` has given them. The default is false.
     ///   - findsPlaces: true also finds members by their place. The default is false.
@@ -420,7 +455,6 @@ struct KnownMembers {
 
     /// The members that the list has not named.
     ///
-    /// - Parameter list: the name of the list.
     /// - Returns: the number of those that came from a list of this name, or from one without digests; the number of those of other
     ///   lists; and the first names of the former.
     func missing(from list: String) -> (gone: Int, others: Int, names: [String]) {
@@ -491,6 +525,16 @@ struct KnownMembers {
     }
 
     private mutating func see(_ place: Int) { if seen.indices.contains(place) { seen[place] = true } }
+
+    /// The same for a URL without a name, which is a member if that has the name that the URL gives, in the same folder.
+    mutating func matchPlain(_ task: inout TaskDescription) {
+        var known = task
+        match(&known)
+        guard let name = known.fileName, name.isExactly(FileNameRules.name(url: task.url, head: nil)),
+            let folder = task.directory, known.directory?.isExactly(folder) == true
+        else { return }
+        task = known
+    }
 
     /// Copies the folder and the name of the member with the same URL and the same file into a description.
     mutating func match(_ task: inout TaskDescription) {

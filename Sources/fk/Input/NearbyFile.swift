@@ -13,8 +13,6 @@ enum NearbyFile {
         return place[..<end] + suffix + place[end...]
     }
 
-    /// Fetches a small file.
-    ///
     /// - Parameter subject: the URL of the file that it describes. The header fields of `-H`, the cookies and the signature are for
     ///   that server and go to no other. The place itself is named by the owner, so the login that `~/.netrc` has for its host counts.
     static func fetch(

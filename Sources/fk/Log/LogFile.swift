@@ -52,12 +52,9 @@ final class LogFile: Sendable {
 
     deinit { state.withLock { _ = close($0.descriptor) } }
 
-    /// Writes the lines of an event.
     func record(_ event: RunSession.Event) { for line in LogLine.lines(of: event) { write(line) } }
 
     /// Writes a line in one piece.
-    ///
-    /// - Parameter time: the time of the line; the default is now.
     func write(_ line: LogLine, at time: Date = Date()) {
         guard line.level <= level else { return }
         let bytes = Array("\(Timestamp.text(time)) \(hidden.mask(line.text))\n".utf8)

@@ -1,6 +1,5 @@
 import Foundation
 
-/// `fk man`
 struct ManualCommand: Command {
     /// The page, as mdoc.
     let page: String

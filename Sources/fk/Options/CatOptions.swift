@@ -2,13 +2,11 @@ import FKCore
 import FKManifests
 import FKMiddleware
 
-/// `fk cat`
 struct CatOptions: Sendable {
     /// What an operand names.
     enum Item: Sendable {
         /// The next task of `input`.
         case url
-        /// A task of the work path.
         case task(TaskReference)
     }
 
@@ -20,7 +18,6 @@ struct CatOptions: Sendable {
     var range: Range<Int64>?
     /// The bytes on the disk.
     var window: Int64
-    /// True keeps the files.
     var keep: Bool
     /// True if a digest was given on the command line.
     var hasChecksum: Bool

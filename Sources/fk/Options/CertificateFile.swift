@@ -5,14 +5,16 @@ import Foundation
 /// The file of `--cacert`. It is checked when the command line is parsed, because an error during the transfer looks
 /// like the server's fault, after all attempts.
 enum CertificateFile {
-    /// Checks the file.
-    ///
     /// - Returns: the absolute path.
-    /// - Throws: `UsageError` for a file that cannot be read or contains no certificate in PEM form.
+    /// - Throws: `UsageError` for a file that cannot be read or contains no certificate in PEM form; `CommandFailure` for a saved one.
     static func check(_ path: String, _ arguments: ParsedArguments, _ context: CommandContext) throws -> String {
         guard !path.isEmpty else { throw arguments.error("--cacert: the file's name is empty.") }
         let path = try Paths.absolute(path, from: context.workingDirectory)
         do throws(DownloadError) { try TrustFiles.checkAuthorities(path) } catch {
+            if arguments.has("cacert"), !arguments.isGiven("cacert") {
+                let workPath = WorkPath(context.global.workPath).ofShards.root
+                throw Settings.fault("cacert: \(error.message)", workPath: workPath)
+            }
             throw arguments.error("--cacert: \(error.message)")
         }
         return path

@@ -21,8 +21,7 @@ enum CommandSecrets {
             } else if word.hasPrefix("--") {
                 let name = word.dropFirst(2).prefix { $0 != "=" }
                 if name.endIndex < word.endIndex {
-                    let value = String(word[word.index(after: name.endIndex)...])
-                    values.formUnion(Self.values(of: value, option: name))
+                    values.formUnion(Self.values(of: String(word[word.index(after: name.endIndex)...]), option: name))
                 } else {
                     option = name
                 }

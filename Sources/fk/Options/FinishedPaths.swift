@@ -4,7 +4,6 @@ struct FinishedPaths: Sendable {
     enum Choice: String, Sendable, CaseIterable {
         /// The path of each finished file.
         case path
-        /// Nothing.
         case none
     }
 

@@ -21,7 +21,6 @@ struct HubLayout {
     /// The links to make once the whole list is known.
     private var links: [(name: String, blob: String)] = []
 
-    /// - Parameter folder: the cache, as an absolute path.
     init(of reference: HubReference, in folder: String) {
         self.reference = reference
         self.folder = folder

@@ -2,7 +2,6 @@ import FKCore
 import FKMiddleware
 import Foundation
 
-/// `fk list`
 struct ListOptions: Sendable {
     var query: RecordQuery
 

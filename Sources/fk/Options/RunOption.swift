@@ -155,7 +155,7 @@ struct RunOption: Sendable {
             .files,
             ofProcess: .value(
                 "print", nil, "WHAT", hint: .choices(FinishedPaths.Choice.allCases.map(\.rawValue)),
-                "print the path of each finished file to standard output: path (default unless that is a terminal) "
+                "print the path of each finished file to standard output: path (default unless that is a terminal, or with -q) "
                     + "or none")),
         RunOption(.files, ofProcess: .flag("null", "0", "end each printed path with NUL instead of a line end")),
         RunOption(
@@ -219,10 +219,8 @@ struct RunOption: Sendable {
 
     static let specs = all.map(\.spec)
 
-    /// The options of these names.
     static func specs(_ names: String...) -> [OptionSpec] { specs.filter { names.contains($0.long) } }
 
-    /// The orders of a command line.
     static func orders(_ arguments: ParsedArguments, _ context: CommandContext) throws -> RunOrders {
         var orders = RunOrders()
         for option in all { try option.read(arguments, context, &orders) }

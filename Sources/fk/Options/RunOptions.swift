@@ -17,7 +17,6 @@ struct RunOptions: Sendable, Hashable {
     /// True shows what goes over the connections of this process.
     var isVerbose: Bool
 
-    /// A field of the orders.
     subscript<Value>(dynamicMember field: WritableKeyPath<RunOrders, Value>) -> Value {
         get { orders[keyPath: field] }
         set { orders[keyPath: field] = newValue }
@@ -26,7 +25,6 @@ struct RunOptions: Sendable, Hashable {
     /// A value that follows from the orders.
     subscript<Value>(dynamicMember field: KeyPath<RunOrders, Value>) -> Value { orders[keyPath: field] }
 
-    /// How much the log contains.
     var logLevel: LogLevel { orders.logLevelName.flatMap(LogLevel.init) ?? .info }
 
     init(_ arguments: ParsedArguments, _ context: CommandContext) throws {
@@ -47,8 +45,6 @@ struct RunOptions: Sendable, Hashable {
         try orders.log.map { try LogFile($0, level: logLevel, hiding: context.errors.hidden) { context.warn($0) } }
     }
 
-    /// Waits for the time of `--at`.
-    ///
     /// - Returns: nil at that time, or without `--at`; the exit status if a signal came first.
     func waitForStart(_ context: CommandContext) async throws -> Int32? {
         guard let start = orders.start else { return nil }

@@ -9,6 +9,8 @@ struct SavedOption: Sendable {
     let check: @Sendable (ParsedArguments, String) throws -> Void
     /// The value to save, such as an absolute path for a relative one.
     var stored: @Sendable (String, ParsedArguments, CommandContext) throws -> String = { value, _, _ in value }
+    /// True for the path of a file or folder.
+    var isPath = false
     /// The value as people may see it.
     var shown: @Sendable (String) -> String = { $0 }
 
@@ -32,11 +34,11 @@ struct SavedOption: Sendable {
             }
             guard value.utf8.last != 0x20 else { throw arguments.error("\(written): the path ends in a blank.") }
         }
-        option.stored = { try Paths.absolute($0, from: $2.workingDirectory) }
+        option.isPath = true
+        option.stored = { try Paths.absolute(Paths.expanded($0, $2.environment["HOME"]), from: $2.workingDirectory) }
         return option
     }
 
-    /// Checks a value by the rules of the option.
     func check(_ value: String, _ arguments: ParsedArguments) throws {
         var trial = ParsedArguments(command: arguments.command)
         trial.append(value, to: name)

@@ -30,7 +30,6 @@ struct Settings: Sendable, Hashable {
 
     static func path(workPath: String) -> String { WorkPath(workPath).configPath }
 
-    /// The value of an option, by its name.
     subscript(name: String) -> String? {
         get { values[name] }
         set { values[name] = newValue }
@@ -38,8 +37,11 @@ struct Settings: Sendable, Hashable {
 
     /// Adds the saved values of the command's options that were not given.
     ///
-    /// - Throws: `UsageError` with the name of the file if it contains an invalid value.
-    func fill(_ arguments: inout ParsedArguments, of spec: CommandSpec, workPath: String) throws {
+    /// - Parameter home: the folder of a leading `~/` in paths; nil, the default, leaves it.
+    /// - Throws: `CommandFailure` with the name of the file if it contains an invalid value.
+    func fill(
+        _ arguments: inout ParsedArguments, of spec: CommandSpec, workPath: String, home: String? = nil
+    ) throws {
         for option in SavedOption.all where !arguments.has(option.name) {
             guard let value = values[option.name], spec.options.contains(where: { $0.long == option.name }) else {
                 continue
@@ -47,10 +49,15 @@ struct Settings: Sendable, Hashable {
             do {
                 try option.check(value, arguments)
             } catch let error as UsageError {
-                throw arguments.error("\(Self.path(workPath: workPath)): \(error.message)")
+                throw Self.fault(error.message, workPath: workPath)
             }
-            arguments.fill(value, for: option.name)
+            arguments.fill(option.isPath ? Paths.expanded(value, home) : value, for: option.name)
         }
+    }
+
+    /// The error about a value of the file, whose key begins the message.
+    static func fault(_ message: String, workPath: String) -> CommandFailure {
+        CommandFailure("\(path(workPath: workPath)): \(message)", status: ExitStatus.usage)
     }
 
     /// Warns of the lines that have no effect: a mistake, or a setting of a later version. Their values may be secrets.
@@ -95,9 +102,7 @@ struct Settings: Sendable, Hashable {
         return settings
     }
 
-    /// Adds a line's setting.
-    ///
-    /// - Returns: why it has no effect; nil if it has.
+    /// Adds a line's setting. Returns why it has no effect; nil if it has.
     private mutating func add(_ line: Substring.UTF8View) -> String? {
         let parts = line.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false).map {
             String(Substring($0)).trimmingBlanks
@@ -141,11 +146,18 @@ struct Settings: Sendable, Hashable {
         } catch {
             throw unusable("written", path(workPath: workPath), error)
         }
-        return try FileLock.exclusively(WorkPath(workPath).settingsLockPath) {
-            var settings = try read(workPath: workPath)
-            change(&settings)
-            try settings.write(workPath: workPath)
-            return settings
+        do {
+            return try FileLock.exclusively(WorkPath(workPath).settingsLockPath) {
+                var settings = try read(workPath: workPath)
+                change(&settings)
+                try settings.write(workPath: workPath)
+                return settings
+            }
+        } catch let error as DownloadError where error.code == .workPathUnusable || error.code == .workPathBusy {
+            throw error
+        } catch {
+            // The lock file cannot be made or locked.
+            throw unusable("written", path(workPath: workPath), error)
         }
     }
 

@@ -52,8 +52,6 @@ struct SignatureOptions: Sendable {
     /// True if the signature of a list from standard input is named.
     var isNamed: Bool { place != nil }
 
-    /// Proves a list.
-    ///
     /// - Returns: the signer.
     /// - Throws: `CommandFailure` that names the list if it was refused.
     @discardableResult func prove(

@@ -13,6 +13,8 @@ struct SourceImport: Sendable {
     private let layout: SourceLayout
     /// True if the place has the files of a folder, so that an empty one is no error.
     private let isFolder: Bool
+    /// How the owner wants a list at a URL to be read.
+    private var reading = Manifest.Reading()
 
     static let specs: [OptionSpec] = [
         .repeated(
@@ -69,7 +71,9 @@ struct SourceImport: Sendable {
         words.layout = layout == .plain ? nil : layout.rawValue
         words.platform = arguments["platform"]
         words.isAnonymous = arguments.has("anonymous") ? true : nil
-        let records = NearbyFile.isURL(text) ? Self.records(try ListInput(text, arguments)) : Records()
+        let list = NearbyFile.isURL(text) ? try ListInput(text, arguments) : nil
+        let records = list.map { Self.records($0) } ?? Records()
+        if let list { reading = list.reading }
         do throws(DownloadError) {
             guard let found = try Self.find(text, words, isSingle: isSingle, records, context) else { return nil }
             (source, isFolder, either) = found
@@ -107,6 +111,7 @@ struct SourceImport: Sendable {
     /// - Throws: `UsageError` for an impossible URL or setting.
     init(listAt url: String, _ arguments: ParsedArguments, _ context: CommandContext) throws {
         let list = try ListInput(url, arguments)
+        reading = list.reading
         do throws(DownloadError) {
             guard let found = try Self.record(url, Self.records(list), context) else {
                 throw DownloadError(.invalidURL, "This is no URL.", url: URLMasking.mask(url))
@@ -208,8 +213,7 @@ struct SourceImport: Sendable {
         _ url: String, _ records: Records, _ context: CommandContext
     ) throws(DownloadError) -> ListedPlace? {
         guard let reference = SourceReference(url) else { return nil }
-        let place = try records.place(of: reference, in: context.environment)
-        return ListedPlace(records, place, context.environment)
+        return ListedPlace(records, try records.place(of: reference, in: context.environment), context.environment)
     }
 
     private static func place(
@@ -292,6 +296,9 @@ struct SourceImport: Sendable {
             include: words.include ?? [], exclude: words.exclude ?? [], settings.options, over: transport
         ) { files, form in
             isEmpty = false
+            if let reason = reading.fault(in: form) {
+                throw CommandFailure("\(title): \(reason).", status: ExitStatus.usage)
+            }
             if let orders = source.orders { listed.obey(orders) }
             if layout == .hub {
                 if hub == nil {

@@ -9,19 +9,23 @@ extension TaskInput {
     /// With `--metalink`, a URL that answers with a Metalink becomes the files of that list. The lists of `--checksum
     /// @LIST` and `auto` are read here. A list of `--signed-by` is proven and read first; without a list, each URL's signature is fetched.
     ///
-    /// - Parameter transport: sends the requests; it is not shut down here.
+    /// - Parameters:
+    ///   - transport: sends the requests; it is not shut down here.
+    ///   - took: receives the list at a URL, which is not signed, as the source of a barrel. The default ignores it.
     /// - Returns: the tasks, and the number of entries of lists that were left out.
     /// - Throws: `.invalidURL` or `.unsupportedScheme` for the first invalid URL; `UsageError` for a list that cannot be
     ///   used; the error of a request. No task was started then.
     func resolve(
-        _ context: CommandContext, over transport: any Transport
+        _ context: CommandContext, over transport: any Transport,
+        took: (SourceImport, ListedTasks) -> Void = { _, _ in }
     ) async throws -> (tasks: TaskSpool, refused: Int, signer: String?) {
         guard let unproven, let signature else {
             let (tasks, refused) = try await resolveOperands(context, over: transport)
             guard let remote else { return (tasks, refused, nil) }
             var settings = settings
-            settings.folder = folder(ofList: remote.url)
+            settings.folder = try folder(ofList: remote.url)
             let listed = try await remote.source.listed(settings, context, over: transport)
+            took(remote.source, listed)
             listed.spool.prepend(try tasks.all())
             return (listed.spool, refused + listed.refused, nil)
         }
@@ -30,7 +34,7 @@ extension TaskInput {
             var list = unproven.list
             try await list.prove(by: signature, shared, context, over: transport)
             var settings = unproven.settings
-            if !list.speaker.mayOrder { settings.folder = folder(ofList: list.path) }
+            if !list.speaker.mayOrder { settings.folder = try folder(ofList: list.path) }
             listed = try ListedTasks(list, settings, context)
         } catch let error as ListInput.Fault {
             throw CommandFailure(error.description, status: ExitStatus.usage)
@@ -43,7 +47,6 @@ extension TaskInput {
         remote != nil || unproven != nil || digests != nil || signature != nil || followsMetalink
     }
 
-    /// The settings for an object of a bucket.
     var objectSettings: ListedTasks.Settings {
         var settings = settings
         settings.namesObject = true
@@ -136,7 +139,7 @@ extension TaskInput {
             if settings.namesFile {
                 settings.folder = task.directory ?? settings.folder
             } else if !isSingle || barrel != nil {
-                settings.folder = folder(ofList: task.url)
+                settings.folder = try folder(ofList: task.url)
             }
             var listed = try ListedTasks(ofServer: source, hidden: .never, settings, context)
             var reader = ServerListReader(.metalink4, reading)
@@ -167,14 +170,16 @@ extension TaskInput {
 
     /// The folder for the files of a server's list: that of `-d` or the barrel's, else one of the barrel's or the list's name in the saved
     /// or current folder.
-    private func folder(ofList url: String) -> String {
+    ///
+    /// - Throws: `CommandFailure` if a file has that name.
+    private func folder(ofList url: String) throws -> String {
         if settings.isFolderGiven || isBarrelFolder { return directory }
-        if let barrel { return "\(base)/\(barrel)" }
+        if let barrel { return try Paths.notFile("\(base)/\(barrel)") }
         let name = FileNameRules.name(url: url, head: nil)
         let suffix = [".meta4", ".metalink"].first {
             name.lowercased().hasSuffix($0) && name.utf8.count > $0.utf8.count
         }
-        return "\(base)/\(name.dropLast(suffix?.count ?? 0))"
+        return try Paths.notFile("\(base)/\(name.dropLast(suffix?.count ?? 0))")
     }
 
     /// For several URLs, the message names the invalid one.

@@ -15,7 +15,6 @@ struct TaskInput: Sendable {
     let base: String
     /// True if the folder is the barrel's.
     let isBarrelFolder: Bool
-    /// The options that all tasks share.
     @Boxed var shared: TaskOptions
 
     /// The entries of the list that were left out and named.
@@ -30,11 +29,8 @@ struct TaskInput: Sendable {
     private(set) var digests: DigestList?
     /// True if a Metalink in place of a file is followed.
     private(set) var followsMetalink = false
-    /// True if there is a list.
     private(set) var hasList = false
-    /// The settings for lists.
     @Boxed private(set) var settings: ListedTasks.Settings
-    /// The barrel of the tasks; nil for none.
     var barrel: String?
     /// The number of tasks whose URLs stand on the command line. They come first.
     private(set) var operands = 0
@@ -170,8 +166,6 @@ struct TaskInput: Sendable {
                         + "aws:amz:REGION:SERVICE"),
             ] + SignatureOptions.specs)
 
-    /// Reads the options and creates the tasks.
-    ///
     /// - Parameters:
     ///   - urls: the operands that are URLs.
     ///   - objects: the number of operands that are objects of buckets. The default is 0.
@@ -194,7 +188,7 @@ struct TaskInput: Sendable {
             if !url.contains("://"), access(url, F_OK) == 0 {
                 let word = ShellWord.quoted(url)
                 throw arguments.error(
-                    Self.isFolder(url)
+                    Paths.isFolder(url)
                         ? "\(Escaping.visible(url)) is a folder here and no URL: -d \(word) puts files into it."
                         : "\(Escaping.visible(url)) is a file here and no URL: -i \(word) reads a list of URLs.")
             }
@@ -292,9 +286,11 @@ struct TaskInput: Sendable {
         where arguments.has(option) && tasks.count + objects != 1 && !(option == "checksum" && isList)
             && !(option == "adopt" && isFolder)
         {
-            throw arguments.error(
-                "\(written) describes a single file, but \(tasks.count + objects) URLs were given. A list (-i) can say it for each."
-            )
+            // A list at a URL or a signed one is not read yet.
+            let given =
+                tasks.count + objects == 0 && arguments.has("input")
+                ? "and -i is a list of files" : "but \(tasks.count + objects) URLs were given"
+            throw arguments.error("\(written) describes a single file, \(given). A list (-i) can say it for each.")
         }
         func change(_ task: inout TaskDescription) throws {
             if let output = arguments["output"] {
@@ -334,7 +330,7 @@ struct TaskInput: Sendable {
     private static func adoptFolder(_ arguments: ParsedArguments, _ context: CommandContext) throws -> String? {
         guard let given = arguments["adopt"] else { return nil }
         let path = try Paths.absolute(given, from: context.workingDirectory)
-        guard isFolder(path) else { return nil }
+        guard Paths.isFolder(path) else { return nil }
         if arguments.has("skip") { throw adoptAndSkip(arguments) }
         return path
     }
@@ -361,8 +357,7 @@ struct TaskInput: Sendable {
         task.options.adoptPath = path
         guard !arguments.has("output"), !arguments.isGiven("directory") else { return }
         task.directory = path.folderPart
-        let isTemporary = PartialFiles.endings.contains(where: path.hasSuffix)
-        if !isTemporary { task.fileName = path.lastPathPart }
+        if !PartialFiles.endings.contains(where: path.hasSuffix) { task.fileName = path.lastPathPart }
     }
 
     /// The value of `--checksum` that takes the digests of a known file away.
@@ -397,7 +392,7 @@ struct TaskInput: Sendable {
         }
         let place = try folder.map { try Paths.absolute($0, from: base) } ?? base
         let shown = ShellWord.quoted(Escaping.visible(text))
-        if isFolder("\(place)/\(name)") {
+        if Paths.isFolder("\(place)/\(name)") {
             let folder = ShellWord.quoted(Escaping.visible("\(place)/\(name)"))
             throw arguments.error("-o: \(shown) is a folder: -d \(folder) puts the file into it.")
         }
@@ -406,11 +401,6 @@ struct TaskInput: Sendable {
                 "-o: \(shown) is \(kind), and fk writes files. The bytes go there with: fk cat URL > \(shown)")
         }
         return (name, place)
-    }
-
-    private static func isFolder(_ path: String) -> Bool {
-        var status = stat()
-        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 
     /// What is at the path, if it is neither missing nor a file or a folder. Links are followed.

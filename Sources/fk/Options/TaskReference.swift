@@ -42,14 +42,11 @@ enum TaskReference: Sendable, Hashable {
         }
     }
 
-    /// True for a pattern.
     var isGlob: Bool { if case .glob = self { true } else { false } }
 
-    /// The operand of one task.
     static let operand = OperandSpec(
         "task", "the task: its URL, the beginning of its id, or its file's name or path", hint: .tasks)
 
-    /// The operand of any number of tasks.
     static func operands(_ least: Int) -> OperandSpec {
         OperandSpec(
             "task", "URLs, beginnings of ids, files' names or paths, or quoted patterns such as '*.iso'", least, nil,
@@ -128,8 +125,6 @@ enum TaskReference: Sendable, Hashable {
         }
     }
 
-    /// The only task.
-    ///
     /// - Throws: `CommandFailure` with a list for several; the errors of `records`.
     func only(_ reader: StoreReader) throws -> TaskRecord {
         let records = try records(reader)

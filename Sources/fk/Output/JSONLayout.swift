@@ -2,13 +2,10 @@ import FKMiddleware
 
 /// Formats JSON from any writer for display: indented or on one line, and safe for a terminal.
 enum JSONLayout {
-    /// Formats a text.
-    ///
     /// - Parameters:
     ///   - json: a JSON text. White space between its values is dropped.
     ///   - indent: the number of spaces before each line after the first, with two more for each level; nil puts
-    ///     everything on one
-    ///     line.
+    ///     everything on one line.
     static func text(_ json: [UInt8], indent: Int?) -> [UInt8] {
         var text: [UInt8] = []
         text.reserveCapacity(indent == nil ? json.count : json.count + json.count / 2)

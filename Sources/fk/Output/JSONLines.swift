@@ -54,6 +54,7 @@ enum RunEvent: Sendable {
             text.member("freed", files.freedBytes)
             text.member("used", files.usedBytes)
             text.member("barrels", json: .array(files.barrels.map { .string($0) }))
+            text.member("folders", json: .array(files.folders.map { .string($0.path) }))
             text.member("files", json: .array(files.files.map { .string($0.path) }))
         case .summary(let complete, let error, let suspend, let bytes, let seconds):
             text.member("event", "summary")
@@ -66,6 +67,14 @@ enum RunEvent: Sendable {
         text.member("time", Timestamp.text(time))
         text.endObject()
         return text.bytes
+    }
+}
+
+extension CommandContext {
+    /// Ends the output of a run that has no task: with `--json` the summary that each run has.
+    func endEmptyRun() {
+        guard global.json else { return }
+        JSONLines(output: output).write(.summary(complete: 0, error: 0, suspend: 0, bytes: 0, seconds: 0))
     }
 }
 

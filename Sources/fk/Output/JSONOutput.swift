@@ -58,8 +58,6 @@ struct JSONArrayOutput {
 
     private func lineStart(_ column: Int?) -> String { column.map { "\n" + String(repeating: " ", count: $0) } ?? "" }
 
-    /// Writes elements.
-    ///
     /// - Parameter json: returns the JSON of one element. It is called on several threads.
     mutating func write<Element: Sendable>(_ elements: [Element], _ json: @Sendable (Element) -> [UInt8]) {
         let inner = indent.map { $0 + 2 }
@@ -77,6 +75,5 @@ struct JSONArrayOutput {
         }
     }
 
-    /// Writes the end of the array.
     func end() { output.write((isEmpty ? "[]" : lineStart(indent) + "]") + after) }
 }

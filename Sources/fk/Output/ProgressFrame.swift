@@ -16,7 +16,6 @@ import FKMiddleware
 struct ProgressFrame: Sendable {
     /// The columns to use: one fewer than the terminal has, so that no line wraps.
     var columns: Int
-    /// The rows to use.
     var rows: Int
     var usesColor: Bool
     var usesUnicode: Bool

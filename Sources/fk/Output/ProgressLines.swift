@@ -25,16 +25,7 @@ struct TaskLine: Sendable, Hashable {
     var isStalling = false
     /// Replaces everything but the name, for a task that does not run: "next attempt in 5s".
     var note: String?
-    /// The style of the note.
     var noteStyle = Style.yellow
-
-    init(name: String, received: Int64, expected: Int64? = nil, rate: Double? = nil, note: String? = nil) {
-        self.name = name
-        self.received = received
-        self.expected = expected
-        self.rate = rate
-        self.note = note
-    }
 
     /// `no data for 8s`, or that there is no answer yet; nil while bytes arrive.
     var silenceText: String? {
@@ -131,6 +122,9 @@ struct FinishedLine: Sendable, Hashable {
         self.seconds = seconds
     }
 
+    /// True if the fetched bytes show a rate: 1 KiB, or a whole file that is smaller.
+    static func hasRate(_ fetched: Int64, of bytes: Int64) -> Bool { fetched > 0 && fetched >= min(1024, bytes) }
+
     /// The line, cut to `columns` unless that is nil. The reason of a failure is never cut: it gets a line of its own. Where there is no
     /// room for the name and the speed, there is no speed.
     func text(columns: Int?, usesColor: Bool, usesUnicode: Bool) -> String {
@@ -166,7 +160,9 @@ struct FinishedLine: Sendable, Hashable {
             var rest = size
             if let seconds {
                 rest += " in \(Formatting.duration(seconds, precise: true))"
-                if seconds > 0.001, hasRate { rest += ", \(Formatting.rate(Double(fetched) / seconds))" }
+                if seconds > 0.001, hasRate, Self.hasRate(fetched, of: bytes) {
+                    rest += ", \(Formatting.rate(Double(fetched) / seconds))"
+                }
             }
             if let note { rest += "; \(note)" }
             return (usesUnicode ? "✓" : "ok", .green, rest)

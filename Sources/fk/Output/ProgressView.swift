@@ -65,7 +65,6 @@ final class ProgressView: Sendable {
         }
     }
 
-    /// The mode that the options select.
     static func mode(isQuiet: Bool, showsProgress: Bool) -> Mode {
         isQuiet ? .quiet : showsProgress ? .live : .lines
     }

@@ -4,7 +4,6 @@ import FKMiddleware
 /// Where the bytes of a finished file came from: an element of `files` in the predicate of `fk provenance`
 /// (Docs/provenance.schema.json). Secrets of URLs are masked, and unknown members are left out.
 struct ProvenanceDocument {
-    /// The document.
     let json: JSON
     /// The SHA-256 of the subject.
     let sha256: String?

@@ -26,13 +26,10 @@ struct RateWindow: Sendable {
 
     /// Oldest first, at least `step` apart.
     private var samples: [Sample] = []
-    /// The newest sample.
     private var latest: Sample?
     /// When the counter last grew, or was first seen.
     private var lastGrowth: Int64 = 0
 
-    /// Adds a sample.
-    ///
     /// - Parameters:
     ///   - time: nanoseconds of a monotonic clock.
     ///   - bytes: the bytes received in total.

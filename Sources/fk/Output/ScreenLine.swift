@@ -51,7 +51,6 @@ struct ScreenLine: Sendable, Hashable {
         }
     }
 
-    /// The columns that it takes.
     var width: Int { cells.count }
 
     /// The text that turns `old` into this line, from any column of the row; empty if they are equal.

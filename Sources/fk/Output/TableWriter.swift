@@ -73,8 +73,6 @@ struct TableWriter: Sendable {
     }
 
     /// The widths of the columns for all rows that were added or measured.
-    ///
-    /// - Parameter width: as in `lines`.
     func layout(width: Int?, usesColor: Bool, usesUnicode: Bool = true) -> Layout {
         Layout(
             columns: columns, widths: columnWidths(limit: width), usesColor: usesColor, mark: usesUnicode ? "…" : "~")
@@ -113,10 +111,8 @@ struct TableWriter: Sendable {
         fileprivate let usesColor: Bool
         fileprivate let mark: String
 
-        /// The line with the headings.
         var headings: String { line(columns.map { Cell($0.heading, .bold) }) }
 
-        /// The line of a row.
         func line(_ cells: [Cell]) -> String {
             var parts: [String] = []
             for (index, cell) in cells.enumerated() where index < widths.count {

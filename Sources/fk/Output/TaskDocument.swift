@@ -3,17 +3,21 @@ import FKMiddleware
 
 /// A task as `fk info --json` prints it. `fk list --json` prints an array of them.
 enum TaskDocument {
-    /// The JSON document of a record.
     static func json(_ record: TaskRecord) -> [UInt8] { json(record, isExport: false) }
 
-    /// The JSON document of a record.
-    ///
+    /// The same with `gone`: the file of a complete task is looked for.
+    static func lookingForFile(_ record: TaskRecord) -> [UInt8] {
+        json(record, isExport: false, isGone: record.hasLostFile)
+    }
+
     /// - Parameters:
     ///   - isExport: true for a list that can be imported: it has the whole URLs, with the mirrors.
     ///   - pieces: the digests of the file's pieces as JSON; nil, the default, for none.
     ///   - places: the stored form of the record's places, to tell the base; nil, the default, leaves it out.
+    ///   - isGone: true if the file of a complete task is gone or has another length; nil, the default, if nobody has looked.
     static func json(
-        _ record: TaskRecord, isExport: Bool, pieces: [UInt8]? = nil, places: Places? = nil
+        _ record: TaskRecord, isExport: Bool, pieces: [UInt8]? = nil, places: Places? = nil,
+        isGone: Bool? = nil
     ) -> [UInt8] {
         var text = JSONText()
         text.beginObject()
@@ -38,6 +42,7 @@ enum TaskDocument {
         text.member("expected", record.expected)
         if !isExport { text.member("percentage", record.percentage) }
         text.member("path", record.path)
+        if let isGone { text.member("gone", isGone) }
         text.member("synced", record.isOnDisk)
         text.member("attempts", Int64(record.attempts))
         // That of a task which has stopped is the rate of its last attempt.

@@ -5,14 +5,9 @@ struct Terminal: Sendable, Hashable {
     struct Size: Sendable, Hashable {
         var columns: Int
         var rows: Int
-        init(columns: Int, rows: Int) {
-            self.columns = columns
-            self.rows = rows
-        }
     }
 
     var descriptor: Int32
-    /// True if the stream is a terminal.
     var isTerminal: Bool
     var usesColor: Bool
     /// False if the locale is not UTF-8. Bars and marks are then drawn with ASCII.
@@ -71,7 +66,6 @@ struct Terminal: Sendable, Hashable {
     }
 }
 
-/// The styles in use.
 enum Style: String, Sendable {
     case bold = "1"
     case dim = "2"
@@ -99,7 +93,6 @@ enum Style: String, Sendable {
     }
 }
 
-/// Whether colours are used.
 enum ColorChoice: String, Sendable, CaseIterable {
     /// On a terminal that is not `dumb`, unless `NO_COLOR` is set.
     case auto

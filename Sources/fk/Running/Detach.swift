@@ -21,7 +21,14 @@ enum Detach {
         var orders = options.orders
         orders.noWait = !options.waitsForSuspended(context)
         let list = "\(context.global.workPath)/detached-\(UUID().uuidString)"
-        try bytes(orders, ids).withUnsafeBytes { try FileIO.create(list, $0) }
+        let orderBytes = try bytes(orders, ids)
+        do {
+            try orderBytes.withUnsafeBytes { try FileIO.create(list, $0) }
+        } catch {
+            throw DownloadError(
+                .workPathUnusable, "The background run is not started, because the work path cannot be written.",
+                underlying: (error as? DownloadError)?.message ?? "\(error)")
+        }
         let process = Process()
         process.executableURL = URL(fileURLWithPath: try OwnProgram.path())
         process.arguments = ["run", "--quiet", "--work-path", context.global.workPath]
@@ -29,7 +36,12 @@ enum Detach {
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice
-        try process.run()
+        do {
+            try process.run()
+        } catch {
+            unlink(list)
+            throw error
+        }
     }
 
     /// The contents of the file.
@@ -43,14 +55,19 @@ enum Detach {
         return text
     }
 
-    /// Leaves everything that waits to a background process.
+    /// Leaves everything that waits to a background process, as `fk run` would run it.
     ///
-    /// - Returns: the number of tasks.
-    static func startAll(_ options: RunOptions, _ context: CommandContext) throws -> Int {
-        let waiting = try StoreReader(WorkPath(context.global.workPath)).records { !$0.state.isSettled }
+    /// - Returns: the number of tasks, and the members of divided barrels, which are left to the shards; nil for none.
+    static func startAll(
+        _ options: RunOptions, _ context: CommandContext
+    ) throws -> (count: Int, divided: DividedMembers?) {
+        let reader = StoreReader(context.global.place)
+        let divided = try DividedMembers(reader)
+        let waiting = try reader.records { !$0.state.isSettled && divided?.ids.contains($0.id) != true }
+        guard !waiting.isEmpty else { return (0, divided) }
         EngineEnvironment(context)?.warnings(about: waiting.prefix(256).map(\.task)).forEach(context.warn)
         try start(waiting.map(\.id), options, context)
-        return waiting.count
+        return (waiting.count, divided)
     }
 
     /// What was handed to a background run; nil for a run that the user typed.

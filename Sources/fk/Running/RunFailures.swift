@@ -33,7 +33,6 @@ struct RunFailures: Sendable {
     /// The failed tasks, in the order of their failures.
     var ids: [TaskID] { entries.sorted { $0.value.place < $1.value.place }.map(\.key) }
 
-    /// Records a failed task.
     mutating func add(_ info: DownloadInfo) {
         if info.error?.isRetryable == true { mayPass = true }
         guard entries.count < Self.limit || entries[info.id] != nil else { return }
@@ -42,7 +41,6 @@ struct RunFailures: Sendable {
             info.error.flatMap { Self.advice($0, of: info.url, hasBytes: info.count.received > 0) })
     }
 
-    /// Records a task that could not be created.
     mutating func add(uncreated name: String, _ error: DownloadError) {
         uncreated += 1
         if refused.count < Self.limit { refused.append(entry(name, error.shortText, isRetryable: false, nil)) }

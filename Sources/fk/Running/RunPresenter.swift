@@ -24,21 +24,19 @@ final class RunPresenter: Sendable {
         var unchanged: Set<TaskID> = []
         /// The files that were complete before this run, and whether each has a line.
         var already = (count: 0, isListed: true)
-        /// The finished files of which a listing has another version.
         var outdated = 0
-        /// The finished files that somebody has changed.
         var edited: [TaskID] = []
         /// True if this process has run the tasks from the start, and so receives each attempt.
         var isEngine = false
         var failures = 0
         /// The tasks that could not be created.
         var notAdded = 0
+        /// True if one of them failed because of the work path.
+        var lacksWorkPath = false
         var failed = RunFailures()
         /// A barrel of this run and the number of its members that were suspended before, which are left out.
         var leftOut: (barrel: String, count: Int)?
-        /// The suspended tasks of this run.
         var suspended: Set<TaskID> = []
-        /// The name under which the failed and suspended tasks were kept at the end.
         var run: RunName?
         var names = SeenNames()
         /// When the last line about the run was written.
@@ -170,6 +168,13 @@ final class RunPresenter: Sendable {
     /// The number of requests that failed, and of tasks that could not be created.
     var failures: Int { state.withLock { $0.failures } }
 
+    /// The exit status of these failures.
+    var failureStatus: Int32 {
+        state.withLock {
+            $0.failures == 0 ? ExitStatus.done : $0.lacksWorkPath ? ExitStatus.workPath : ExitStatus.taskFailed
+        }
+    }
+
     /// The name under which the failed and suspended tasks were kept at the end; nil without any.
     var run: RunName? { state.withLock { $0.run } }
 
@@ -189,7 +194,7 @@ final class RunPresenter: Sendable {
         case .failed(let error): failed(error.url ?? "request", error)
         case .added(let list):
             for added in list {
-                if let error = added.error { failed(error.url ?? added.id.short, error, isAddition: true) }
+                if let error = added.error { failed(error.url ?? added.id.short, error, notAdded: added.id) }
                 if added.isOutdated == true { state.withLock { $0.outdated += 1 } }
                 if added.isEdited == true { state.withLock { $0.edited.append(added.id) } }
                 if added.state == .complete, view.mode != .quiet {
@@ -200,11 +205,18 @@ final class RunPresenter: Sendable {
         }
     }
 
-    private func failed(_ name: String, _ error: DownloadError, isAddition: Bool = false) {
+    /// - Parameter id: the task that could not be created; nil, the default, for a request.
+    private func failed(_ name: String, _ error: DownloadError, notAdded id: TaskID? = nil) {
         state.withLock { state in
             state.failures += 1
-            if isAddition { state.notAdded += 1 }
+            if id != nil { state.notAdded += 1 }
+            if ExitStatus.of(error) == ExitStatus.workPath { state.lacksWorkPath = true }
             state.failed.add(uncreated: name, error)
+        }
+        if let json, let id {
+            var info = DownloadInfo(id: id, url: error.url ?? "", state: .error)
+            info.error = error
+            json.write(.state(info))
         }
         view.finished(FinishedLine(name: name, outcome: .failed(error.shortText), bytes: 0))
     }
@@ -373,12 +385,13 @@ final class RunPresenter: Sendable {
         let failed = state.withLock { $0.failed }
         let run = name(failed.ids, suspended: tracker.suspendedIDs)
         state.withLock { state in if let json { writeProgress(json, [], tracker, &state) } }
+        let (notAdded, leftOut) = state.withLock { ($0.notAdded, $0.leftOut) }
         json?.write(
             .summary(
-                complete: tracker.count(.complete), error: tracker.count(.error), suspend: tracker.count(.suspend),
+                complete: tracker.count(.complete), error: tracker.count(.error) + notAdded,
+                suspend: tracker.count(.suspend),
                 bytes: tracker.fetched, seconds: (seconds * 1000).rounded() / 1000))
         view.close(keepsTotal: false)
-        let (notAdded, leftOut) = state.withLock { ($0.notAdded, $0.leftOut) }
         guard json == nil, !global.quiet else { return }
         if let leftOut, leftOut.count > 0 {
             let verb = leftOut.count == 1 ? "is" : "are"
@@ -397,9 +410,10 @@ final class RunPresenter: Sendable {
         if notAdded > 0 { parts.append("\(notAdded) not added") }
         if refused > 0 { parts.append("\(refused) left out (named above)") }
         if tracker.fetched > 0 {
-            let rate = Formatting.rate(Double(tracker.fetched) / max(seconds, 0.001))
-            let time = Formatting.duration(seconds, precise: true)
-            parts.append("\(Formatting.bytes(tracker.fetched)) in \(time), \(rate)")
+            parts.append("\(Formatting.bytes(tracker.fetched)) in \(Formatting.duration(seconds, precise: true))")
+            if FinishedLine.hasRate(tracker.fetched, of: tracker.received) {
+                parts.append(Formatting.rate(Double(tracker.fetched) / max(seconds, 0.001)))
+            }
         }
         context.say(parts.joined(separator: ", "))
         // The failure of a single file stands above.

@@ -3,7 +3,7 @@ import FKManifests
 import FKMiddleware
 import Foundation
 
-/// Runs the work of a command that reads streams, until it ends or a signal comes. Nothing is left on the disk then.
+/// Runs the work of a command that reads streams, until it ends or a signal comes. Of a stream nothing is left on the disk then.
 final class StreamRun: Sendable {
     private enum Result {
         case done(Int32)
@@ -24,9 +24,10 @@ final class StreamRun: Sendable {
 
     init(_ context: CommandContext) { self.context = context }
 
+    /// - Parameter stopped: what a signal has left, and how to go on.
     /// - Returns: the status of the work, or of the signal.
     /// - Throws: the error of the work.
-    func run(_ work: @escaping @Sendable (StreamRun) async throws -> Int32) async throws -> Int32 {
+    func run(stopped: String, _ work: @escaping @Sendable (StreamRun) async throws -> Int32) async throws -> Int32 {
         TransportLibrary.prepare()
         let trap = SignalTrap { [self] number in end(.signal(number)) }
         let task = Task { [self] in
@@ -42,7 +43,9 @@ final class StreamRun: Sendable {
         withExtendedLifetime(trap) {}
         switch result {
         case .done(let status): return status
-        case .signal(let number): return SignalTrap.exitStatus(number)
+        case .signal(let number):
+            if !context.global.quiet { context.say(stopped) }
+            return SignalTrap.exitStatus(number)
         case .failed(let error): throw error
         }
     }
@@ -90,8 +93,6 @@ final class StreamOutput: Sendable {
 
     init(_ descriptor: Int32) { self.descriptor = descriptor }
 
-    /// Writes a chunk.
-    ///
     /// - Returns: the system's error number; nil if all of it was written.
     func write(_ chunk: Data) async -> Int32? {
         await withCheckedContinuation { done in

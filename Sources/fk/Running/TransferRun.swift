@@ -10,7 +10,6 @@ struct TransferRun: Sendable {
     let options: RunOptions
     var goal: RunSession.Goal
     var requests: [EngineMessage]
-    /// The tasks that are added; nil for none.
     var addition: TaskAddition?
     /// The barrels whose sums are shown as well. A single one has the sums of the run.
     var barrels: [String] = []
@@ -87,6 +86,7 @@ struct TransferRun: Sendable {
             return SignalTrap.exitStatus(number)
         }
         if tracker.total == 0, case .everything = goal { presenter.showNote("Nothing is waiting to be fetched.") }
+        if presenter.failureStatus == ExitStatus.workPath { return ExitStatus.workPath }
         if presenter.failures > 0 || tracker.count(.error) > 0 {
             return shard != nil && presenter.mayPass ? ExitStatus.tryAgain : ExitStatus.taskFailed
         }
@@ -174,7 +174,6 @@ struct TransferRun: Sendable {
 }
 
 extension RunOptions {
-    /// The downloader's settings for these options.
     func configure(_ global: GlobalOptions) -> Configure { orders.settings(over: global.configure) }
 
     /// Asks for finished files, with the tokens of their sources.

@@ -108,9 +108,7 @@ extension RunOptions {
 extension GlobalOptions {
     /// Refuses a divided barrel, whose files the records of its shards have: those of the work path itself know nothing of them.
     ///
-    /// - Parameters:
-    ///   - name: the barrel.
-    ///   - advice: what to do, with the path of the first shard's work path.
+    /// - Parameter advice: what to do, with the path of the first shard's work path.
     /// - Throws: `CommandFailure` if the barrel is divided; the errors of `ShardPlan.read`.
     func refuseDivided(_ name: String, _ advice: (_ shard: String) -> String) throws {
         guard let plan = try ShardPlan.read(name, in: place), let first = Shard(1, of: plan.count) else { return }
@@ -118,17 +116,40 @@ extension GlobalOptions {
             "The barrel \(Escaping.visible(name)) is divided into \(Formatting.count(plan.count, "shard")). "
                 + advice(ShellWord.quoted(place.shard(first).root)), status: ExitStatus.usage)
     }
+
+    /// Refuses to forget or trash the tasks of a barrel whose shards have taken some: their records and files are in the shards alone.
+    ///
+    /// - Throws: `CommandFailure` that names these shards; the errors of `ShardPlan.read`.
+    func refuseTaken(_ verb: Verb, ofBarrel name: String) throws {
+        guard let plan = try ShardPlan.read(name, in: place) else { return }
+        let taken = (1...plan.count).compactMap { Shard($0, of: plan.count).map { place.shard($0) } }
+            .filter { $0.hasBarrel(name) }
+        guard !taken.isEmpty else { return }
+        let commands = taken.map { place in
+            var own = self
+            (own.workPath, own.isWorkPathGiven) = (place.root, true)
+            return own.suggested("fk barrel \(verb.rawValue)", [name])
+        }
+        throw CommandFailure(
+            "The barrel \(Escaping.visible(name)) is divided into \(Formatting.count(plan.count, "shard")), which have its tasks and files. "
+                + "Nothing was done. In the work paths of the shards:",
+            lines: commands, status: ExitStatus.taskFailed)
+    }
 }
 
 extension CommandContext {
-    /// Names the work path of a shard that has taken one of the tasks: the queries show the tasks of shards, and the command has not
+    /// Names the work paths of the shards that have taken some of the tasks: the queries show the tasks of shards, and the command has not
     /// changed them.
-    func warnOfShards(_ ids: [TaskID]) {
-        guard let query = try? global.openQuery(),
-            let home = ids.lazy.map({ query.home(of: $0) }).first(where: { $0.root != query.workPath.root })
-        else { return }
+    ///
+    /// - Returns: true if there are any.
+    @discardableResult
+    func warnOfShards(_ ids: [TaskID]) -> Bool {
+        guard let query = try? global.openQuery() else { return false }
+        let homes = Set(ids.map { query.home(of: $0).root }).subtracting([query.workPath.root]).sorted()
+        guard !homes.isEmpty else { return false }
         warn(
-            "Shards have taken some of these tasks, and nothing changed there. Verbs act on one work path: add --work-path "
-                + "\(ShellWord.quoted(home.root)).")
+            "Shards have taken some of these tasks, and nothing changed there: their tasks and files stay. Verbs act on one work path: add "
+                + homes.map { "--work-path \(ShellWord.quoted($0))" }.joined(separator: ", then ") + ".")
+        return true
     }
 }

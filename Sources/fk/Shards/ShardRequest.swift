@@ -51,7 +51,6 @@ struct ShardRequest: Sendable, Hashable {
     /// - Parameters:
     ///   - plan: the plan that an earlier run recorded; nil for the first run.
     ///   - list: the list that is divided, for messages.
-    ///   - environment: the variables of the process.
     /// - Throws: `ShardError`.
     func resolve(
         _ plan: ShardPlan?, of list: DividedList, in environment: [String: String]

@@ -19,7 +19,10 @@ enum ExitStatus {
     /// Each status and its meaning, for the help and the manual page.
     static let meanings = [
         ("0", "success"),
-        ("1", "at least one file failed, the output could not be written, or too few files may be open"),
+        (
+            "1",
+            "at least one file failed, the output could not be written, too few files may be open, or too little memory may be used"
+        ),
         ("2", "invalid command line"), ("3", "the work path cannot be used"),
         ("4", "a name or id matches nothing"),
         ("75", "with --shard: at least one file failed for a reason that may pass; run the shard again"),

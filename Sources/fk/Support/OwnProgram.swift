@@ -2,8 +2,6 @@ import Foundation
 
 /// The executable of this process, to start it again.
 enum OwnProgram {
-    /// The path of the executable.
-    ///
     /// - Throws: `CommandFailure` if the system does not report it.
     static func path() throws -> String {
         #if os(Linux)

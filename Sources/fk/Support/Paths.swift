@@ -25,6 +25,14 @@ enum Paths {
         return tidy("/", missing.reversed())
     }
 
+    /// The path with the home folder in place of a leading `~`, as a shell has it for a path that is typed.
+    ///
+    /// - Parameter home: nil or a relative path leaves the path as it is.
+    static func expanded(_ path: String, _ home: String?) -> String {
+        guard let home, home.utf8.first == UInt8(ascii: "/"), path.utf8.starts(with: "~/".utf8) else { return path }
+        return home + String(Substring(path.utf8.dropFirst()))
+    }
+
     /// The components of a path. It works on bytes: to the system, a slash with a combining mark is still a slash.
     private static func parts(of path: String) -> [String] {
         path.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }
@@ -45,6 +53,16 @@ enum Paths {
                 + "path in the place of '\(Escaping.visible(path))', or go to another folder.")
     }
 
+    /// The path of a folder that a list's or source's files go to without `-d`.
+    ///
+    /// - Throws: `CommandFailure` if a file has that name.
+    static func notFile(_ folder: String) throws -> String {
+        guard FileNames.exists(folder), !isFolder(folder) else { return folder }
+        throw CommandFailure(
+            "The files would go to the folder \(Escaping.visible(folder)), and a file has that name. Give another folder with -d DIR.",
+            status: ExitStatus.usage)
+    }
+
     /// True for the folder itself and all paths below it. Both must be absolute, as `absolute` returns them.
     static func isBelow(_ path: String, _ folder: String) -> Bool {
         path.isExactly(folder) || path.utf8.starts(with: (folder == "/" ? "/" : folder + "/").utf8)
@@ -56,6 +74,11 @@ enum Paths {
             if part == ".." { _ = parts.popLast() } else { parts.append(part) }
         }
         return "/" + parts.joined(separator: "/")
+    }
+
+    static func isFolder(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 
     /// Splits `folder/name` of `-o`. The folder is nil for a name alone.

@@ -139,7 +139,6 @@ enum TerminalGuard {
 private let guardOutput = Atomic<Int32>(-1)
 private let guardInput = Atomic<Int32>(-1)
 private let isGuarding = Atomic<Bool>(false)
-/// True while the terminal is changed.
 private let isChanged = Atomic<Bool>(false)
 private let wasContinued = Atomic<Bool>(false)
 private let enteringCount = Atomic<Int>(0)

@@ -1,7 +1,6 @@
 import FKCore
 import Foundation
 
-/// The options of `fk barrel sync`.
 struct BarrelSyncOptions: Sendable {
     /// The most files that are deleted.
     enum Limit: Sendable, Hashable, CustomStringConvertible {
@@ -55,8 +54,7 @@ struct BarrelSyncOptions: Sendable {
         isDryRun = arguments.has("dry-run")
         deletes = arguments.has("delete")
         isConfirmed = arguments.has("yes")
-        let text = arguments["max-delete"] ?? "50%"
-        guard let limit = Limit(text) else {
+        guard let limit = Limit(arguments["max-delete"] ?? "50%") else {
             throw arguments.error("--max-delete: give a number of files, or a percentage such as 50%.")
         }
         self.limit = limit

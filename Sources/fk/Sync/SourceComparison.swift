@@ -18,7 +18,6 @@ import Foundation
 /// A file is the same by its task or, where its URL has changed, by its place. Another URL is another version, unless a digest or the
 /// version says that it is the same one.
 struct SourceComparison {
-    /// What a file is.
     enum Result: String, Sendable, CaseIterable {
         /// The names of the table.
         case new, changed, same, gone
@@ -39,7 +38,6 @@ struct SourceComparison {
         var isUncertain = false
         /// True if the listing has another address of a member.
         var isMoved = false
-        /// True if the member is not complete.
         var isUnfinished = false
     }
 
@@ -161,7 +159,8 @@ struct SourceComparison {
     ) -> Result {
         let size = task.attributes[SourceVersion.sizeAttribute].flatMap { Int64($0) } ?? task.optionsBox?.value.size
         var file = File(result: .new, name: name(of: task), url: task.url, size: size, id: id)
-        if let record, record.state == .complete, !record.hasLostFile {
+        // An edited file stays, whatever its length is now.
+        if let record, record.state == .complete, record.path.map(LostFile.isGone) != true {
             file.result = .same
             file.size = size ?? record.received
             let isOtherFact =
@@ -223,7 +222,6 @@ struct SourceComparison {
         return bytes.indices.filter { bytes[$0] == UInt8(ascii: "/") }.map { String(name[..<$0]) }
     }
 
-    /// The files with a result.
     func files(_ result: Result) -> [File] { files.filter { $0.result == result } }
 
     private func name(of task: TaskDescription) -> String { Self.path(of: task).map(below) ?? Self.name(of: task) }
@@ -260,12 +258,10 @@ struct SourceComparison {
         comparison.print(file, hasSize: true)
     }
 
-    /// Prints the line of a new file.
     static func printNew(_ comparison: SourceComparison, _ file: File) {
         if file.result == .new { comparison.print(file) }
     }
 
-    /// Prints the line of one file.
     func print(_ file: File, as word: String? = nil, hasSize: Bool = false) {
         let word = word ?? file.result.rawValue
         guard !context.global.json else {
@@ -288,6 +284,5 @@ struct SourceComparison {
         }.joined(separator: ", ")
     }
 
-    /// The number of files with a result.
     func number(_ result: Result) -> Int { sums[result]?.count ?? 0 }
 }

@@ -3,8 +3,6 @@ import FKMiddleware
 
 /// The lines about one task: what `fk info` shows, its connections, its history.
 enum WatchDetails {
-    /// The lines of a record.
-    ///
     /// - Parameter engineRuns: true if a process runs the downloads.
     static func lines(_ record: TaskRecord, engineRuns: Bool, usesUnicode: Bool) -> [String] {
         let text = RecordText(record)

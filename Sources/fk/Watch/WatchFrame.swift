@@ -171,8 +171,7 @@ struct WatchFrame {
         case .barrels: return barrels(&model, rows: rows)
         case .help:
             let help = WatchModel.help.flatMap { key in
-                let lines = Columns.wrap(key.meaning, to: max(8, columns - 19))
-                return lines.enumerated().map { index, line in
+                Columns.wrap(key.meaning, to: max(8, columns - 19)).enumerated().map { index, line in
                     let left = Columns.pad(index == 0 ? key.keys : "", to: 16)
                     return Columns.fit("  \(left) \(line)", to: columns, mark: mark)
                 }

@@ -1,9 +1,7 @@
 import FKCore
 import FKMiddleware
 
-/// Sums and rates of barrels.
 extension WatchModel {
-    /// The sum of a barrel's tasks.
     struct BarrelSum: Sendable, Hashable {
         var name: String
         var complete = 0

@@ -1,7 +1,6 @@
 import FKCore
 import FKMiddleware
 
-/// What keys do.
 extension WatchModel {
     /// The keys, for the help page and the last line.
     static let help: [(keys: String, meaning: String)] = [
@@ -22,8 +21,6 @@ extension WatchModel {
         ("q", "quit; the downloads go on"),
     ]
 
-    /// Takes a key.
-    ///
     /// - Parameter rows: the rows of the terminal.
     mutating func handle(_ key: WatchKey, rows: Int) -> [Effect] {
         say(nil)

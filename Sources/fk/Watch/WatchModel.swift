@@ -5,7 +5,6 @@ import Foundation
 /// The state of `fk watch`: tasks, selection, filter, page. Events and keys change it, `WatchFrame` draws it. A value
 /// without clock, terminal and engine.
 struct WatchModel: Sendable {
-    /// A page of the view.
     enum Page: Sendable, Hashable {
         case list
         case details(TaskID)
@@ -35,7 +34,6 @@ struct WatchModel: Sendable {
         case start
     }
 
-    /// The order of the list.
     enum Order: String, Sendable, CaseIterable {
         /// Running tasks, tasks that a person may act on, the queue, and ended tasks.
         case state
@@ -73,7 +71,6 @@ struct WatchModel: Sendable {
 
     // MARK: Events
 
-    /// Takes an event of the session.
     mutating func apply(_ event: WatchSession.Event, time: Int64) {
         switch event {
         case .changed(let infos): leave(infos.filter { $0.state == .unknown }.map(\.id))
@@ -104,7 +101,6 @@ struct WatchModel: Sendable {
         if case .details(let id) = page, gone.contains(id) { page = .list }
     }
 
-    /// Takes the answer to a request.
     mutating func answer(_ reply: EngineReply) {
         switch reply {
         case .verbs(let results):
@@ -136,7 +132,6 @@ struct WatchModel: Sendable {
         return counts.count == 1 ? counts[0].text : counts.map { "\($0.count) \($0.text)" }.joined(separator: ", ")
     }
 
-    /// Takes the lines about a task.
     mutating func show(details lines: [String], of id: TaskID) { if page == .details(id) { details = lines } }
 
     mutating func say(_ text: String?) { message = text }
@@ -220,12 +215,10 @@ struct WatchModel: Sendable {
         return selectedIndex().flatMap { watched.tasks[ids[$0]]?.info }
     }
 
-    /// Selects another line of the list.
     mutating func select(index: Int) {
         let ids = shown()
         guard !ids.isEmpty else { return }
-        let index = min(max(0, index), ids.count - 1)
-        selection = ids[index]
+        selection = ids[min(max(0, index), ids.count - 1)]
     }
 
     /// Scrolls so that the selected line is among `rows` lines, and returns the visible tasks.

@@ -10,7 +10,6 @@ struct WatchedTasks: Sendable {
         var number: Int
     }
 
-    /// What an event has changed.
     struct Change {
         /// True if a task is shown differently.
         var isAny = false
@@ -39,7 +38,6 @@ struct WatchedTasks: Sendable {
     /// The most seconds of the graph.
     static let graphLength = 600
 
-    /// Takes an event of the session.
     mutating func apply(_ event: WatchSession.Event, time: Int64) -> Change {
         var change = Change()
         switch event {

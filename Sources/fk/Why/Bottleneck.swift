@@ -33,7 +33,6 @@ struct Bottleneck: Sendable, Hashable {
         struct Connection: Sendable, Hashable {
             /// The round trip in seconds.
             var roundTrip = 0.0
-            /// The shortest one.
             var leastRoundTrip = 0.0
             /// Bytes that have arrived and were not read yet.
             var unread: Int64 = 0

@@ -15,9 +15,7 @@ struct EngineProbe {
     private static let looks = 22
     private static let pause = Duration.milliseconds(100)
 
-    /// Measures for two seconds or so.
-    ///
-    /// - Returns: the measures of each task that still runs.
+    /// Measures for two seconds or so. Returns the measures of each task that still runs.
     func measure(_ ids: [TaskID]) async throws -> [TaskID: Bottleneck.Measures] {
         let running = try reader.records { $0.state == .action }.map(\.id)
         let begin = ContinuousClock.now

@@ -28,6 +28,22 @@ struct BarrelTests {
         #expect(await second.messager.info(.url(urls[0]))?.barrels == ["books"])
     }
 
+    @Test("a barrel that cannot be saved is an error of the request that changes its members")
+    func unsaved() async throws {
+        let bench = try await Bench(content: Self.content)
+        let id = try await bench.completed("a", barrel: "b")
+        // The file of the barrel cannot take the place of a folder.
+        let path = bench.workPath.barrelPath("b")
+        try FileManager.default.removeItem(atPath: path)
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+        let left = await #expect(throws: DownloadError.self) { try await bench.messager.leave(.id(id), barrel: "b") }
+        #expect(left?.message.hasPrefix("The barrel b could not be saved: ") == true, "\(left as Any)")
+        let joined = await #expect(throws: DownloadError.self) {
+            try await bench.engine.add([bench.task("c")], barrel: "b", run: false)
+        }
+        #expect(joined?.message.hasPrefix("The barrel b could not be saved: ") == true, "\(joined as Any)")
+    }
+
     @Test("the sum is its members' sum at every moment, and never goes back as they finish")
     func sums() async throws {
         let gates = (0..<4).map { _ in TestGate() }

@@ -132,6 +132,25 @@ struct LaneSetTests {
         #expect(model.ranges.reduce(0) { $0 + $1.position - $1.start } == model.length)
     }
 
+    @Test("the whole file is requested at most three times in place of a range, whichever lane asks, and soon alone")
+    func wholeRequests() throws {
+        var model = Model(length: 64 * Self.mebibyte, limit: 4)
+        let lanes = [try model.begin(), try model.another(), try model.another(), try model.another()]
+        let mayAskPlainly = model.laneSet.mayAsk(.plainRange, with: lanes[0])
+        #expect(mayAskPlainly && model.laneSet.growth.limit == 4)
+        var limits: [Int] = []
+        let answers = lanes.map { lane in
+            defer { limits.append(model.laneSet.growth.limit) }
+            return model.laneSet.mayAsk(.withoutRange, with: lane)
+        }
+        #expect(answers == [true, true, true, false])
+        #expect(limits == [4, 1, 1, 1])
+        var other = Model(length: 64 * Self.mebibyte, limit: 4)
+        let lane = try other.begin()
+        let mayAsk = other.laneSet.mayAsk(.oneStream, with: lane)
+        #expect(mayAsk && other.laneSet.growth.limit == 1, "its ranges are unreliable")
+    }
+
     @Test("a claim in a range that was filled meanwhile has no place")
     func filledMeanwhile() throws {
         var model = Model(length: 8 * Self.mebibyte, limit: 2)

@@ -40,6 +40,8 @@ struct VerifyTests {
         }
         #expect(try bench.out("b.bin") == good)
         #expect(bench.sent("Range") == ["-", "-", "-"])
+        let trashed = try await bench.control.trash(.id(id))
+        #expect(trashed.map(\.note) == ["forgotten, deleted \(bench.out)/\(aside)"])
     }
 
     @Test(

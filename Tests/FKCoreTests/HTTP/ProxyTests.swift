@@ -97,6 +97,32 @@ struct ProxyTests {
             #expect((error.remedy == .nameAuthority) == message.contains("authority"))
         }
 
+        @Test("A server that wants or refuses the client's certificate is not asked again")
+        func clientCertificate() {
+            let text = "OpenSSL SSL_read: OpenSSL/3.0.19: error:0A00045C:SSL routines::"
+            for code in [CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_SSL_CONNECT_ERROR] {
+                let wanted = error(code, text + "tlsv13 alert certificate required, errno 0", proxy: nil)
+                #expect(wanted.message == "The server wants a client certificate.")
+                let refused = error(code, text + "sslv3 alert bad certificate, errno 0", proxy: nil)
+                #expect(refused.message == "The server refuses the client certificate, or wants one.")
+                for error in [wanted, refused] {
+                    #expect(error.code == .tls && !error.isRetryable && error.remedy == .giveCertificate)
+                }
+            }
+            #expect(error(CURLE_RECV_ERROR, "Connection reset by peer", proxy: nil).code == .connectionLost)
+        }
+
+        @Test("An address of the family that is not allowed is refused, and not tried again")
+        func family() async throws {
+            let live = try LiveBench()
+            let six = try await live.fetch("http://[::1]:9/a") { $0.addressFamily = .ipv4 }.error
+            #expect(six?.message == "The host is an IPv6 address, and only IPv4 addresses are allowed.")
+            let four = try await live.fetch("http://127.0.0.1:9/a") { $0.addressFamily = .ipv6 }.error
+            #expect(four?.message == "The host is an IPv4 address, and only IPv6 addresses are allowed.")
+            #expect([six?.remedy, four?.remedy] == [.allowIPv6, .allowIPv4])
+            #expect(six?.isRetryable == false && four?.isRetryable == false)
+        }
+
         @Test("A failure of the proxy names it, without its password")
         func named() {
             let dead = error(

@@ -11,13 +11,16 @@ struct RedirectRulesTests {
         return RedirectRules(url: url, method: method, options: options)
     }
 
-    @Test("the method after each status", arguments: [301, 302, 303, 307, 308], ["GET", "HEAD", "POST", "PUT"])
+    @Test(
+        "the method after each status", arguments: [300, 301, 302, 303, 307, 308], ["GET", "HEAD", "POST", "PUT"]
+    )
     func method(status: Int, method: String) throws {
         var rules = rules("http://a.test/", method)
         let hop = try rules.follow(status: status, to: "http://a.test/b")
         let becomesGet =
             switch (status, method) {
-            case (303, "POST"), (303, "PUT"), (303, "GET"), (301, "POST"), (302, "POST"), (_, "GET"): true
+            case (303, "POST"), (303, "PUT"), (303, "GET"), (300, "POST"), (301, "POST"), (302, "POST"), (_, "GET"):
+                true
             default: false
             }
         #expect(hop.method == (becomesGet ? "GET" : method))
@@ -77,6 +80,22 @@ struct RedirectRulesTests {
             #expect(error?.code == .redirect)
             #expect(error?.isRetryable == false)
             #expect(error.map { "\($0)".contains("secret") } == false)
+        }
+    }
+
+    @Test(
+        "another scheme is refused by its name, whatever a library makes of the URL",
+        arguments: [
+            ("ftp://a.test/", "an ftp"), ("file:///a", "a file"), ("data:text/plain,a", "a data"),
+            ("S3://bucket/a", "an s3"),
+        ])
+    func schemes(location: String, name: String) {
+        let head = ResponseHead(status: 302, fields: [.init("Location", location)], url: "http://a.test/")
+        for resolved in [location, nil] {
+            var rules = rules("http://a.test/")
+            let error = #expect(throws: DownloadError.self) { try rules.follow(head) { _, _ in resolved } }
+            #expect(
+                error?.message == "The redirect to \(name) URL is refused: only http and https are followed.")
         }
     }
 

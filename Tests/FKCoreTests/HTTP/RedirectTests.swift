@@ -29,6 +29,19 @@ struct RedirectTests {
         #expect(try live.out("other") == Array("none".utf8))
     }
 
+    @Test("300 with a Location is followed, and a redirect without one says so", arguments: [300, 302])
+    func multipleChoices(_ status: Int) async throws {
+        let server = try FaultServer()
+        server.route("/a") { _ in .redirect(to: "/b", status: status) }
+        server.route("/b") { _ in .ok(Self.content) }
+        server.route("/c") { _ in .status(status) }
+        let live = try LiveBench()
+        #expect(try await live.fetch(server.url("/a")).state == .complete)
+        #expect(try live.out("a") == Self.content)
+        let error = try await live.fetch(server.url("/c")).error
+        #expect(error?.message == "The server answered \(status): a redirect that names no address.")
+    }
+
     @Test("a redirect to a fragment leads to the same URL, not to the server's root", arguments: ["#x", "#", "#a/b?c"])
     func fragment(_ location: String) async throws {
         let content = Bytes.pattern(count: 1_000)

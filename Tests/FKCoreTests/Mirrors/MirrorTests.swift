@@ -120,16 +120,20 @@ struct MirrorTests {
         #expect(try bench.out("f") == content)
     }
 
-    @Test("a file of another length at B: from 0, with the reason recorded", arguments: sizes)
+    @Test("a file of another length at B: refused, with the reason recorded, and A goes on", arguments: sizes)
     func anotherLength(_ size: Int) async throws {
-        let other = Bytes.pattern(count: size + 1, seed: 2)
-        let (bench, info) = try await run(Bytes.pattern(count: size), Mirror(content: other))
-        #expect(info.state == .complete)
-        #expect(bench.sent("Range") == ["-", "bytes=\(size / 2 - 4096)-", "-"])
-        #expect(try bench.out("f") == other)
-        let history = try bench.stored(info.id).history.map(\.what)
-        #expect(history.contains("the file there has \(size + 1) bytes, the one begun has \(size)"))
-        #expect(history.contains("the mirror sends the file from its beginning: \(size / 2) bytes dropped"))
+        let content = Bytes.pattern(count: size)
+        let other = Mirror(content: Bytes.pattern(count: size + 1, seed: 2))
+        let (bench, id) = try await start(content, other, policy: nil)
+        await bench.reached("f", .idle, times: 3)
+        #expect(try bench.stored(id).received == size / 2)
+        await bench.advance(60)
+        let end = try #require(await bench.finished(id))
+        #expect(end.state == .complete, "\(String(describing: end.error))")
+        #expect(hosts(bench) == ["a.example", "b.example", "a.example"])
+        #expect(try bench.out("f") == content)
+        let reason = "\(Self.b) has another file than the one begun: it has \(size + 1) bytes, not \(size)."
+        #expect(try bench.stored(id).history.contains { $0.what == reason })
     }
 
     @Test("other bytes of the same length at B are noticed at the seam", arguments: sizes)

@@ -128,7 +128,7 @@ struct StreamCourseTests {
         func fold() { ranges = SegmentPlanner.fold(ranges, running: Set(lanes.lanes.compactMap(\.index))) }
         func ask(_ lane: Lane) {
             let start = lane.claim ?? lane.index.map { ranges[$0].position } ?? 0
-            lane.lastAsk = RangeAsk(
+            lane.request.ask = RangeAsk(
                 start: start, end: limit > 1 && start > 0 ? min(length, start + reading().portion) : nil,
                 usesRange: start > 0)
         }
@@ -172,7 +172,7 @@ struct StreamCourseTests {
                     begin()
                 }
             } else if let index = lane.index {
-                let end = min(lane.lastAsk.end ?? .max, ranges[index].end ?? .max)
+                let end = min(lane.request.ask.end ?? .max, ranges[index].end ?? .max)
                 let room = min(end, reader + window) - ranges[index].position
                 let bytes = room > 0 ? Int64.random(in: 1...room, using: &random) : 0
                 ranges[index].position += bytes

@@ -99,6 +99,25 @@ struct RangeAnswerTests {
                 .adding("ETag", "\"1\"")
                 .adding("Content-Range", "bytes \(asked.lowerBound)-\(asked.upperBound - 1)/\(body.count)")
         },
+        Lie("a 200 whose Content-Range is the range asked for is that part", later: staysDivided) {
+            honest($0, $1).withStatus(200)
+        },
+        Lie("a 200 with a part that starts elsewhere is thrown away") { body, request in
+            let asked = asked(body, request)
+            return part(body, min(asked.lowerBound + 1, asked.upperBound - 1)..<asked.upperBound).withStatus(200)
+        },
+        Lie(
+            "the last bytes come in no range: one stream fetches the file",
+            later: { requests, _ in requests.count { $0["Range"] == nil } <= 2 }
+        ) { body, request in
+            let asked = asked(body, request)
+            let end = body.count - 2_000
+            guard asked.lowerBound < end else {
+                return .status(
+                    206, headers: ["ETag": "\"1\"", "Content-Range": "bytes \(end)-\(end - 1)/\(body.count)"])
+            }
+            return part(body, asked.lowerBound..<min(asked.upperBound, end))
+        },
         Lie("416 with our own length is no completion while bytes are missing") { body, _ in
             .status(416, headers: ["Content-Range": "bytes */\(body.count)", "ETag": "\"1\""])
         },

@@ -151,6 +151,41 @@ struct ResumeDecisionTests {
             gives: .tooLarge),
     ]
 
+    /// A 200 with Content-Range, and our entity tag unless there is another one.
+    private static func part200(_ range: String, _ length: Int? = nil, etag: String? = tag) -> ResponseHead {
+        var result = head(200, ["Content-Range": range])
+        if let length { result.fields.append(.init("Content-Length", "\(length)")) }
+        if let etag { result.fields.append(.init("ETag", etag)) }
+        return result
+    }
+
+    static let rows200Part: [Row] = [
+        .answer("the rest", part200("bytes 100-999/1000", 900), gives: .append(skip: 0, until: 1000, total: 1000)),
+        .answer(
+            "the rest, bytes are compared", part200("bytes 50-999/1000", 950, etag: nil),
+            RangeAsk(start: 100, overlap: 50, usesRange: true), blind,
+            gives: .append(skip: 50, until: 1000, total: 1000)),
+        .answer("another start", part200("bytes 200-999/1000", 800), gives: .askAgain(.oneStream)),
+        .answer("another length", part200("bytes 100-999/1000", 1000), gives: .askAgain(.oneStream)),
+        .answer("no length", part200("bytes 100-999/1000"), gives: .askAgain(.oneStream)),
+        .answer("no total", part200("bytes 100-999/*", 900), gives: .askAgain(.oneStream)),
+        .answer("another total", part200("bytes 100-1099/1100", 1000), gives: .askAgain(.withoutRange)),
+        .answer("another tag", part200("bytes 100-999/1000", 900, etag: "\"v2\""), gives: .askAgain(.withoutRange)),
+        .answer("no tag", part200("bytes 100-999/1000", 900, etag: nil), gives: .askAgain(.oneStream)),
+        .answer(
+            "a date in If-Range is not confirmed", part200("bytes 100-999/1000", 900, etag: nil),
+            RangeAsk(start: 100, ifRange: date, usesRange: true),
+            .init(length: 1000, validator: .init(lastModified: date, date: later)), gives: .askAgain(.oneStream)),
+        .answer(
+            "the whole file", part200("bytes 0-999/1000", 1000, etag: nil), compared, blind,
+            gives: .startOver(total: 1000)),
+        .answer(
+            "the whole file without a range in the request", part200("bytes 0-999/1000", 1000), Ask(), empty,
+            gives: .startOver(total: 1000)),
+        .refusal("nobody asked for it", part200("bytes 100-999/1000", 900), Ask(), empty, gives: .badRange),
+        .refusal("nobody asked for the first bytes", part200("bytes 0-99/1000", 100), Ask(), empty, gives: .badRange),
+    ]
+
     static let rows206: [Row] = [
         .answer("the rest", part("bytes 100-999/1000"), gives: .append(skip: 0, until: 1000, total: 1000)),
         .answer(
@@ -272,7 +307,14 @@ struct ResumeDecisionTests {
         .refusal(
             "longer than allowed in a 206", part("bytes 100-999/1000"), resumed, .init(validator: strong, maxSize: 999),
             gives: .tooLarge),
-        .refusal("206 that nobody asked for", part("bytes 0-999/1000"), Ask(), empty, gives: .badRange),
+        .refusal("206 that nobody asked for", part("bytes 0-99/1000"), Ask(), empty, gives: .badRange),
+        .refusal("a rest that nobody asked for", part("bytes 100-999/1000"), Ask(), empty, gives: .badRange),
+        .refusal(
+            "nobody asked, and the lengths contradict each other", part("bytes 0-999/1000", ["Content-Length": "5"]),
+            Ask(), empty, gives: .badRange),
+        .answer(
+            "the whole file that nobody asked for as a range", part("bytes 0-999/1000", ["Content-Length": "1000"]),
+            Ask(), empty, gives: .startOver(total: 1000)),
     ]
 
     static let rows416: [Row] = [
@@ -313,6 +355,9 @@ struct ResumeDecisionTests {
 
     @Test("200", arguments: rows200)
     func whole(row: Row) { check(row) }
+
+    @Test("200 with Content-Range", arguments: rows200Part)
+    func partUnder200(row: Row) { check(row) }
 
     @Test("206", arguments: rows206)
     func partial(row: Row) { check(row) }
@@ -357,7 +402,7 @@ struct ResumeDecisionTests {
         #expect(ResumeRules.again(afterRefusal: nil, of: resumed) == nil)
     }
 
-    @Test("asks at most three times, whatever the server says", arguments: rows200 + rows206 + rows416)
+    @Test("asks at most three times, whatever the server says", arguments: rows200 + rows200Part + rows206 + rows416)
     func ends(row: Row) {
         var row = row
         for _ in 0..<2 {

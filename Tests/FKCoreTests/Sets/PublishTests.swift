@@ -198,6 +198,84 @@ struct PublishTests {
         #expect(!sets.names.contains { $0.contains(".fkset") })
     }
 
+    @Test("a folder of others keeps its mode, owner and time through an update")
+    func folderOfOthers() async throws {
+        let sets = try await SetBench()
+        _ = try sets.publish()
+        try sets.bench.folder.write(Array("mine".utf8), to: "sets/model/private/key")
+        let folder = sets.set.appendingPathComponent("private").path
+        if geteuid() == 0 { try #require(chown(folder, 1, 1) == 0) }
+        try #require(chmod(folder, 0o500) == 0)
+        defer { chmod(folder, 0o700) }
+        SetFile.setTime(of: folder, 1_000_000_000_000_000_000)
+        var (before, after) = (stat(), stat())
+        try #require(lstat(folder, &before) == 0)
+        try await sets.bench.completed("d", barrel: "model")
+        #expect(try sets.publish().isOldRemoved)
+        try #require(lstat(folder, &after) == 0)
+        #expect(after.st_mode == before.st_mode && after.st_uid == before.st_uid && after.st_gid == before.st_gid)
+        #expect(after.modificationTime == before.modificationTime)
+        #expect(sets.files?["private/key"] == "mine")
+    }
+
+    @Test("a file of others that is replaced while the set is made: the newer one is shown", arguments: [true, false])
+    func replacedMeanwhile(canExchange: Bool) async throws {
+        let sets = try await SetBench()
+        _ = try sets.publish()
+        let note = try sets.bench.folder.write(Array("older".utf8), to: "sets/model/note")
+        try await sets.bench.completed("d", barrel: "model")
+        var isReplaced = false
+        let publisher = sets.publisher(canExchange: canExchange) {
+            let isLinked = sets.names.contains { $0.contains(".fkset/") && $0.hasSuffix("/note") }
+            guard isLinked, !isReplaced else { return }
+            isReplaced = true
+            try Data("newer".utf8).write(to: note, options: .atomic)
+        }
+        let result = try publisher.publish(to: sets.set.path)
+        #expect(isReplaced && result.isOldRemoved && result.hidden == [])
+        #expect(sets.files?["note"] == "newer")
+    }
+
+    @Test(
+        "withdrawn with a kill at every step, a set is whole or gone, files of others stay, and nothing is left",
+        arguments: [false, true])
+    func withdrawKills(hasOthers: Bool) async throws {
+        let sets = try await SetBench()
+        let whole = SetBench.expected("a", "b", "c").merging(hasOthers ? ["own/note": "mine"] : [:]) { a, _ in a }
+        let rest: [String: String]? = hasOthers ? ["own/note": "mine"] : nil
+        var count = 0
+        var isDone = false
+        while !isDone {
+            _ = try sets.publish()
+            if hasOthers { try sets.bench.folder.write(Array("mine".utf8), to: "sets/model/own/note") }
+            var steps = 0
+            let publisher = sets.publisher {
+                if steps == count { throw SetPublisher.Killed() }
+                steps += 1
+            }
+            do { isDone = try publisher.withdraw() } catch is SetPublisher.Killed {}
+            let seen = sets.files
+            #expect(seen == whole || seen == rest, "step \(count)")
+            #expect(PublishedSets.sweep(sets.bench.workPath).isEmpty)
+            let kept = sets.files
+            #expect(kept == rest || kept == whole && !isDone, "step \(count)")
+            #expect(!sets.names.contains { $0.contains(".fkset") }, "step \(count): \(sets.names)")
+            count += 1
+        }
+        #expect(count > 5)
+    }
+
+    @Test("trimming deletes what a killed process has left beside a set") func leftover() async throws {
+        let sets = try await SetBench()
+        let publisher = sets.publisher {
+            if sets.names.contains(where: { $0.hasSuffix("/c") }) { throw SetPublisher.Killed() }
+        }
+        #expect(throws: SetPublisher.Killed.self) { try publisher.publish(to: sets.set.path) }
+        try #require(sets.names.contains { $0.contains(".fkset") })
+        _ = try await sets.bench.downloader.trim(to: .max)
+        #expect(sets.names == [])
+    }
+
     @Test("an old set that is being read stays until the last reader has ended")
     func lease() async throws {
         let sets = try await SetBench()

@@ -54,6 +54,7 @@ struct TrimTests {
         #expect(trimmed.barrels.contains("old") && trimmed.files == [] && trimmed.usedBytes == 0)
         #expect(isNear(trimmed.freedBytes, all - single - rest), "two names of a file are one file")
         #expect(!FileManager.default.fileExists(atPath: set.path))
+        #expect(trimmed.folders.map(\.path) == [set.path] && trimmed.failures == [])
         #expect(bench.names == [])
         #expect(await old.state == .absent)
         try await old.publish(to: set)
@@ -94,6 +95,21 @@ struct TrimTests {
         let trimmed = try await bench.downloader.trim(to: 0)
         #expect(trimmed.usedBytes == 0, "the folder does not count")
         for name in ["a", "b"] { #expect(try bench.folder.read("set/\(name)").count == 40_000) }
+    }
+
+    @Test("a published folder stays if a member has only the name of its file: the set has the only copy")
+    func otherMember() async throws {
+        let bench = try await Bench(content: Bytes.pattern(count: 40_000))
+        let old = try await bench.completed("old/data", barrel: "set")
+        let barrel = try await bench.downloader.barrel("set")
+        try await barrel.publish(to: bench.folder.file("set"))
+        try await bench.control.forget(.id(old))
+        try FileManager.default.removeItem(atPath: "\(bench.out)/data")
+        try await bench.completed("new/data", barrel: "set")
+        try #require(bench.names == ["data"])
+        let trimmed = try await bench.downloader.trim(to: 0)
+        #expect(trimmed.barrels == ["set"] && trimmed.folders == [] && bench.names == [])
+        #expect(try bench.folder.read("set/data").count == 40_000)
     }
 
     @Test("files of others in a published folder stay, and the set can be published there again")

@@ -56,6 +56,27 @@ import Testing
         #expect(try await sandbox.fk("barrel", "show", "set").output.contains("set: 3 of 4 complete, 1 failed"))
     }
 
+    @Test("a finished file that was emptied is not complete, wherever files are looked for, and is fetched again")
+    func emptied() async throws {
+        try await sandbox.done("get", "-b", "set", url(0), url(1))
+        try sandbox.put("", "0")
+        let missing = try await sandbox.fk("barrel", "missing", "set")
+        #expect(missing.status == 1 && missing.output == "\(url(0))\n", "\(missing)")
+        let shown = try await sandbox.json("barrel", "show", "set")
+        #expect(shown.number("complete") == 1 && shown.number("gone") == 1)
+        #expect(shown.array("members").map { $0["gone"] as? Bool } == [true, false])
+        #expect(try await sandbox.done("list").output.contains(" gone "))
+        #expect(try await sandbox.json("info", url(0))["gone"] as? Bool == true)
+        let info = try await sandbox.done("info", url(0))
+        #expect(info.output.contains("the file has another length than fk left it with"), "\(info.output)")
+        #expect(try await sandbox.done("why", url(0)).output.contains("fk retry"))
+        let run = try await sandbox.done("barrel", "run", "set")
+        let paths = run.output.split(separator: "\n").sorted().map { $0.split(separator: "/").last }
+        #expect(paths == ["0.1", "1"], "what somebody has written stays: \(run)")
+        #expect(try sandbox.bytes("0.1") == bodies[0] && sandbox.bytes("0") == [])
+        try await sandbox.done("barrel", "missing", "set")
+    }
+
     @Test("get -b puts files into the barrel's folder, unless -d is given") func folder() async throws {
         try await sandbox.done("barrel", "create", "set", "-d", "two")
         try await sandbox.done("get", "-b", "set", url(0))
@@ -71,6 +92,44 @@ import Testing
         let created = try await sandbox.done("barrel", "create", "--", "-x", url(0))
         #expect(created.output.contains("fetch with: fk barrel run -- -x\n"), "\(created.output)")
         #expect(try await sandbox.done("barrel", "run", "--", "-x").status == 0)
+    }
+
+    @Test("barrel add of a URL that a list has brought into the barrel under the same name is known already")
+    func addedAgain() async throws {
+        try sandbox.put("\(url(0))\n  out=0\n\(url(1))\n  out=other\n", "list")
+        try await sandbox.done("barrel", "import", "set", "list", "-d", "got")
+        #expect(try await sandbox.done("barrel", "add", "set", url(0)).output.contains("0 added, 1 known already"))
+        #expect(try await sandbox.done("barrel", "add", "set", url(1)).output.contains("1 added"), "another name")
+        try await sandbox.done("barrel", "run", "set")
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: "\(sandbox.files)/got").sorted() == ["0", "1", "other"])
+    }
+
+    @Test("barrel list names a barrel that cannot be read, and lists the others") func unreadable() async throws {
+        for name in ["good", "bad"] { try await sandbox.done("barrel", "create", name, url(0)) }
+        try Data("garbage".utf8).write(to: URL(fileURLWithPath: "\(sandbox.workPath)/barrels/bad.barrel"))
+        for words in [["barrel", "list"], ["barrel", "list", "--json"]] {
+            let list = try await sandbox.fk(words)
+            #expect(list.status == 1 && list.errors.contains("bad.barrel") && list.output.contains("good"), "\(list)")
+        }
+        try FileManager.default.removeItem(atPath: "\(sandbox.workPath)/barrels/good.barrel")
+        #expect(try await !sandbox.fk("barrel", "list").errors.contains("No barrels"))
+    }
+
+    @Test("barrel trash and forget keep what another barrel has too, and name it", arguments: ["trash", "forget"])
+    func shared(verb: String) async throws {
+        try await sandbox.done("barrel", "create", "old", url(0), url(1), "-d", "got")
+        try await sandbox.done("barrel", "create", "new", url(0), url(2), "-d", "got")
+        try await sandbox.done("barrel", "run", "old", "new")
+        let first = try await sandbox.done("barrel", verb, "old", "-y")
+        #expect(
+            first.errors.contains("0 stays: the barrel new has it too.") && first.output.contains(url(1)), "\(first)")
+        #expect(!first.output.contains(url(0)))
+        #expect(sandbox.exists("got/0") && sandbox.exists("got/1") == (verb == "forget"))
+        #expect(try await sandbox.done("barrel", "show", "new").output.contains("2 of 2 complete"))
+        #expect(try await sandbox.json("barrel", "show", "old").number("total") == 0)
+        try await sandbox.done("barrel", verb, "new", "-y")
+        #expect(sandbox.exists("got/0") == (verb == "forget"))
     }
 
     @Test("barrel watch says that no process runs the downloads") func watchIdle() async throws {
@@ -119,5 +178,34 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["model"])
         let refused = try await sandbox.fk("barrel", "publish", "set", "got")
         #expect(refused.status == 1 && refused.errors.contains("choose another folder"))
+    }
+
+    @Test("publish names the files that have other names now, and the folder that it no longer knows; it follows links")
+    func publishNotes() async throws {
+        try await sandbox.done("get", "-b", "set", "-d", "got/en", url(0))
+        try await sandbox.done("barrel", "publish", "set", "pub")
+        try await sandbox.done("get", "-b", "set", "-d", "got/de", url(1))
+        let renamed = try await sandbox.done("barrel", "publish", "set", "pub")
+        #expect(renamed.errors.contains("0 is now en/0, because the files' common folder is now \(sandbox.files)/got."))
+        let moved = try await sandbox.done("barrel", "publish", "set", "other")
+        #expect(moved.errors.contains("set was published to \(sandbox.files)/pub before."), "\(moved.errors)")
+        try FileManager.default.createSymbolicLink(
+            atPath: "\(sandbox.files)/link", withDestinationPath: "\(sandbox.files)/other")
+        let linked = try await sandbox.done("barrel", "publish", "set", "link")
+        #expect(linked.output.hasPrefix("\(sandbox.files)/other has version "), "\(linked.output)")
+    }
+
+    @Test(
+        "publish refuses a folder on which another one of the same file system is mounted",
+        .enabled(if: TinyDisk.isPossible, "\(TinyDisk.reason)"))
+    func bindMount() async throws {
+        try await sandbox.done("get", "-b", "set", url(0))
+        let folder = "\(sandbox.files)/pub"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+        try Program.run("mount", ["--bind", folder, folder])
+        defer { _ = try? Program.run("umount", ["-l", folder]) }
+        let result = try await sandbox.fk("barrel", "publish", "set", "pub")
+        #expect(result.status != 0 && result.errors.contains("is mounted there"), "\(result.errors)")
+        #expect(try sandbox.names() == ["0", "pub"])
     }
 }

@@ -111,6 +111,22 @@ final class VerifyCommandTests: ServedSuite {
         #expect(server.requests("/small").count == 1, "nothing is asked")
     }
 
+    @Test(
+        "a file that may not be read is no damaged one: status 1, and a repair leaves its task alone",
+        .enabled(if: geteuid() != 0, "root may read everything"))
+    func unreadable() async throws {
+        server.serve("/closed", [1, 2, 3])
+        try await sandbox.done("get", server.url("/closed"))
+        chmod("\(sandbox.files)/closed", 0)
+        defer { chmod("\(sandbox.files)/closed", 0o600) }
+        for words in [["verify", "closed"], ["verify", "closed", "--repair"]] {
+            let result = try await sandbox.fk(words)
+            #expect(result.status == 1 && result.output == "unverifiable closed\n", "\(result)")
+            #expect(result.errors.contains("it cannot be read"), "\(result)")
+        }
+        #expect(try await sandbox.json("info", "closed").text("state") == "complete")
+    }
+
     @Test("--repair fetches the damaged ranges only, and the file is right again")
     func repair() async throws {
         try await sandbox.done("get", "-x", "1", server.url("/large"))

@@ -88,8 +88,13 @@ import Testing
         do { _ = try Self.parse(words) } catch { #expect("\(error)".contains(expected)) }
     }
 
-    @Test("What is far from everything gets no suggestion") func noSuggestion() {
+    @Test("What is far from everything gets no suggestion, and what means something else neither") func noSuggestion() {
         #expect(message("frobnicate") == "'frobnicate' is not a command of fk.")
+        for word in ["rename", "move", "unpublish"] {
+            let text = message("barrel", word, "x")
+            #expect(text.contains("fk has none: ") && !text.contains("mean"), "\(text)")
+        }
+        #expect(message("unsuspend", "x").contains("Did you mean 'resume'?"))
         #expect(!message("get", "--zzzzzz").contains("mean"))
     }
 

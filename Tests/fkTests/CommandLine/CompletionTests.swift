@@ -92,7 +92,8 @@ import Testing
             "fk vers\t\n", "fk forg\t --st\t fai\t\n", "fk rm --state=com\t\n", "fk info \(id.hex.prefix(6))\t\n",
             "fk why \t\n", "fk why big\t\n", "fk get --colo\talw\t\n", "fk resume big\t\n",
             "fk suspend big\tbig\t\n", "fk barrel export plain --format sha\t\n", "fk get --format sha\t\n",
-            "fk barrel missing pl\t\n", "fk help barrel sho\t\n",
+            "fk barrel missing pl\t\n", "fk help barrel sho\t\n", "fk barrel show -- --js\t\n",
+            "fk completions ta\t\n",
         ])
         #expect(
             got == [
@@ -100,6 +101,7 @@ import Testing
                 "<why><big file.iso>", "<why><big file.iso>", "<get><--color><always>",
                 "<resume><big>", "<suspend><big file.iso><big>", "<barrel><export><plain><--format><sha256sums>",
                 "<get><--format><sha>", "<barrel><missing><plain>", "<help><barrel><show>",
+                "<barrel><show><--><--js>", "<completions><ta>",
             ])
     }
 

@@ -161,5 +161,16 @@ final class MessageTests: ServedSuite {
         #expect(result.status == 1 && result.errors.contains("0 of 0 complete, 1 not added"), "\(result.errors)")
         #expect(result.errors.contains("✗ \(server.url("/bad"))") && !result.errors.contains("hidden"))
         #expect(try sandbox.names().contains("bad") == false)
+        let json = try await sandbox.fk("get", "--json", server.url("/bad?token=hidden"))
+        let events = try JSON.lines(json.output)
+        let failed = try #require(events.first)
+        #expect(json.status == 1 && !json.output.contains("hidden"), "\(json)")
+        #expect(failed.text("event") == "state" && failed.text("state") == "error" && failed["error"] != nil)
+        #expect(failed.text("url")?.hasPrefix(server.url("/bad")) == true)
+        #expect(events.last?.text("event") == "summary" && events.last?.number("error") == 1)
+        // Nothing runs in the background for it.
+        let detached = try await sandbox.fk("get", "--detach", "--json", server.url("/bad"))
+        #expect(detached.status == 1)
+        #expect(try JSON(detached.output).array.count == 1)
     }
 }

@@ -296,7 +296,26 @@ import Testing
         #expect(arguments["jobs"] == "7" && arguments["directory"] == "own")
         settings["jobs"] = "0"
         var without = ParsedArguments(command: ["get"])
-        #expect(throws: UsageError.self) { try settings.fill(&without, of: spec, workPath: folder.path) }
+        let fault = #expect(throws: CommandFailure.self) {
+            try settings.fill(&without, of: spec, workPath: folder.path)
+        }
+        #expect(fault?.status == 2)
+        #expect(fault?.message.hasPrefix("\(folder.path)/config: jobs: ") == true, "\(fault as Any)")
+        settings["jobs"] = nil
+        settings["directory"] = "~/saved"
+        try settings.fill(&without, of: spec, workPath: folder.path, home: "/home/me")
+        #expect(without["directory"] == "/home/me/saved")
+    }
+
+    @Test("a saved file of authorities that is not there is named with the settings, and not as an option")
+    func savedAuthorities() async throws {
+        let sandbox = try Sandbox()
+        try FileManager.default.createDirectory(atPath: sandbox.workPath, withIntermediateDirectories: true)
+        let path = "\(sandbox.workPath)/config"
+        try Data("cacert = /nowhere/ca.pem\n".utf8).write(to: URL(fileURLWithPath: path))
+        let result = try await sandbox.fk("get", "http://127.0.0.1:1/a")
+        #expect(result.status == 2 && result.errors.hasPrefix("fk: \(path): cacert: "), "\(result)")
+        #expect(!result.errors.contains("--cacert") && !result.errors.contains("fk help"))
     }
 }
 

@@ -90,6 +90,19 @@ import Testing
         #expect(server.requests.last?["Range"] == "bytes=1000000-")
     }
 
+    @Test("A part that somebody has deleted: the whole file counts as fetched, and the history says why")
+    func deletedPart() async throws {
+        let (url, running) = try await begun()
+        running.signal(SIGINT)
+        _ = await running.end()
+        gate.open()
+        let part = try #require(try sandbox.names().first { $0.hasSuffix(".fkpart") })
+        try FileManager.default.removeItem(atPath: "\(sandbox.files)/\(part)")
+        let second = try await sandbox.done("get", "-x1", url, "--json")
+        #expect(try JSON.lines(second.output).last?.number("bytes") == body.count)
+        #expect(try await sandbox.done("why", url).output.contains("the part file is gone: starting again"))
+    }
+
     @Test("SIGTERM ends fk get while servers redirect to endless URLs, quote them in refusals or never answer")
     func hostileServers() async throws {
         let signature = String(repeating: "y", count: 90_000)

@@ -77,6 +77,23 @@ import Testing
         #expect(fault(text).hasPrefix(start), "\(fault(text))")
     }
 
+    @Test("One URL with two digests or sizes is a fault with both lines") func contradiction() throws {
+        let sums = ["0", "1"].map { "http://h/a\n  checksum=md5=\(String(repeating: $0, count: 32))\n" }
+        #expect(fault(sums.joined()) == "list:3: line 1 has the same URL with another md5")
+        #expect(fault(sums[0] + sums[0]).isEmpty)
+        let table = try read("url,size\nhttp://h/a,1\nhttp://h/a,2\n")
+        #expect(table.tasks.count == 1 && table.refused == 1)
+        let text = try String(contentsOfFile: errors, encoding: .utf8)
+        #expect(text.contains("list:3: line 2 has the same URL with another size"), "\(text)")
+    }
+
+    @Test("The options of curl that fk has are named with fk's") func curlOptions() throws {
+        _ = try read("url = http://h/a\nproxy = http://p:1\n-k\nwrite-out = x\n")
+        let warning = try String(contentsOfFile: errors, encoding: .utf8)
+        #expect(warning.contains("ignored in the list: proxy (--proxy), k (--insecure)."), "\(warning)")
+        #expect(warning.contains("options without a meaning here are ignored: write-out."), "\(warning)")
+    }
+
     @Test("Bytes that are not UTF-8 are refused by line") func notUTF8() throws {
         let path = "\(folder.path)/bytes"
         try Data(Array("http://h/a\nhttp://h/".utf8) + [0xff, 0x0a]).write(to: URL(fileURLWithPath: path))
@@ -158,6 +175,26 @@ import Testing
             #expect(list.tasks[0].directory == "\(bag)/data/sub" && list.tasks[0].options.size == 5)
             #expect(list.tasks[0].options.checksum?.hex == Self.digest)
         }
+    }
+
+    @Test("A fault of a bag has the file and the line where it stands") func bagFaults() throws {
+        let bag = "\(folder.path)/bag"
+        try FileManager.default.createDirectory(atPath: bag, withIntermediateDirectories: true)
+        for (name, text) in [
+            ("bagit.txt", "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n"),
+            ("manifest-sha256.txt", "\(Self.digest)  data/near.bin\n\(Self.digest)  data/far.bin\n"),
+            ("fetch.txt", "# c\nftp://h/f 1 data/far.bin\n"),
+        ] { try text.write(toFile: "\(bag)/\(name)", atomically: false, encoding: .utf8) }
+        var context = CommandContext(environment: [:], workingDirectory: folder.path)
+        let handle = try folder.fileHandle("errors")
+        defer { withExtendedLifetime(handle) {} }
+        context.errors = OutputStream(handle.fileDescriptor)
+        #expect(throws: CommandFailure.self) {
+            try ListedTasks(ListInput("\(bag)/fetch.txt"), .init(folder: folder.path), context)
+        }
+        let text = try String(contentsOfFile: errors, encoding: .utf8)
+        #expect(text.contains("\(bag)/fetch.txt:2: 'ftp://h/f': ftp is not supported"), "\(text)")
+        #expect(text.contains("\(bag)/fetch.txt: 'data/near.bin' has no address"), "\(text)")
     }
 
     @Test("A name may not leave the folder through a symbolic link") func link() throws {

@@ -119,6 +119,13 @@ import Testing
             let result = try await sandbox.fk(["get", "-i", "t.csv"] + options)
             #expect(result.status == 2 && result.errors.contains(reason), "\(result)")
         }
+        // A list of URLs has no columns, wherever it is.
+        try sandbox.put("\(server.url("/a.bin"))\n", "urls")
+        server.serve("/urls", Array("\(server.url("/a.bin"))\n".utf8))
+        for list in ["urls", server.url("/urls")] {
+            let result = try await sandbox.fk("get", "-i", list, "--url-template", "http://h/{n}")
+            #expect(result.status == 2 && result.errors.contains("--url-template is about the columns"), "\(result)")
+        }
         try await sandbox.done("get", "-q", "-i", "t.csv", "--column", "url=File", "--column", "name=n")
         #expect(try sandbox.bytes("x.bin") == Array("one".utf8))
     }

@@ -52,6 +52,44 @@ import Testing
             type: "application/metalink4+xml")
     }
 
+    @Test("a barrel of 'get -b -i URL' or 'barrel create -i URL' follows its list", arguments: ["get", "create"])
+    func followed(command: String) async throws {
+        for name in ["one", "two"] { server.serve("/\(name)", Array(name.utf8)) }
+        answer("/list", server.url("/one") + "\n")
+        if command == "get" {
+            try await sandbox.done("get", "-q", "-b", "z", "-i", server.url("/list"))
+        } else {
+            try await sandbox.done("barrel", "create", "z", "-i", server.url("/list"))
+            try await sandbox.done("barrel", "run", "z")
+        }
+        answer("/list", "\(server.url("/one"))\n\(server.url("/two"))\n")
+        let sync = try await sandbox.done("barrel", "sync", "z")
+        #expect(sync.output.contains("new two\n") && sync.errors.contains("1 new, 0 changed, 1 same"), "\(sync)")
+        #expect(try sandbox.bytes("z/two") == Array("two".utf8) && sandbox.bytes("z/one") == Array("one".utf8))
+    }
+
+    @Test("a file where the list's folder would be: one message, and nothing is asked for")
+    func fileInTheWay() async throws {
+        answer("/two.txt", server.url("/evil") + "\n")
+        try sandbox.put("mine", "two.txt")
+        let result = try await sandbox.fk("get", "-i", server.url("/two.txt"))
+        #expect(result.status == 2 && result.errors.contains("a file has that name. Give another folder with -d"))
+        #expect(server.requests.isEmpty, "\(result)")
+    }
+
+    @Test("the place of a list: a file URL is a path, and other schemes are refused") func places() async throws {
+        try sandbox.put("\(server.url("/evil"))\n", "a list")
+        let path = "\(sandbox.files)/a list".replacing(" ", with: "%20")
+        try await sandbox.done("get", "-q", "-i", "file://\(path)", "-d", "got")
+        #expect(try sandbox.bytes("got/evil") == evil)
+        for place in ["s3://b/list.txt", "ftp://h.example/list"] {
+            let result = try await sandbox.fk("get", "-i", place)
+            #expect(result.status == 2 && result.errors.contains("an http, https or file URL"), "\(result)")
+        }
+        let named = try await sandbox.fk("get", "-i", server.url("/list"), "-o", "x")
+        #expect(named.status == 2 && named.errors.contains("-o describes a single file, and -i is a list of files"))
+    }
+
     /// Lists that try to steer the program, by form.
     private var hostile: [(name: String, text: String)] {
         let url = server.url("/evil")

@@ -61,6 +61,9 @@ import Testing
         let run = try await sandbox.fk(
             "get", server.url("/0"), "-d", "got", "--shard", "\(members(1, of: 2).contains(0) ? 2 : 1)/2")
         #expect(run.status == 0 && run.errors.contains("0 of 1 file"))
+        let json = try await sandbox.done(
+            "get", server.url("/0"), "-d", "got", "--shard", "\(members(1, of: 2).contains(0) ? 2 : 1)/2", "--json")
+        #expect(try JSON(json.output).text("event") == "summary")
         #expect(server.requests.isEmpty)
     }
 

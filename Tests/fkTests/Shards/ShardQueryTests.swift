@@ -96,6 +96,20 @@ import Testing
             let result = try await sandbox.done(words)
             #expect(result.errors.contains("add --work-path \(path)"), "\(words): \(result)")
         }
+        // Only a shard may have such a task.
+        let none = try await sandbox.done("retry", "--state", "complete")
+        #expect(none.output == "No task of this work path is complete.\n", "\(none)")
+        #expect(none.errors.contains("add --work-path \(path)"), "\(none)")
+        // The shard alone has the task and its file.
+        for verb in ["trash", "forget"] {
+            let refused = try await sandbox.fk("barrel", verb, "set", "-y")
+            #expect(
+                refused.status == 1 && refused.output == "" && refused.errors.contains("Nothing was done"), "\(refused)"
+            )
+            #expect(refused.errors.contains("fk barrel \(verb) set --work-path \(path)"), "\(refused)")
+        }
+        let taken = try await sandbox.fk("trash", "0", "-y")
+        #expect(taken.status == 1 && taken.errors.contains("files stay") && sandbox.exists("got/0"), "\(taken)")
         let other = try #require((0..<count).first { shard(of: "\($0)") != own })
         #expect(try await sandbox.done("suspend", "\(other)").errors == "")
         // `fk get --shard` leaves nothing in the work path itself.
@@ -202,7 +216,22 @@ import Testing
         _ = try await sandbox.fk("barrel", "run", "set", "--shard", "1/3")
         let asked = (0..<count).map { server.requests("/\($0)").count }
         let nothing = try await sandbox.done("run")
-        #expect(nothing.errors == "fk: warning: The barrel set is divided: its members are left to the shards.\n")
+        let left = "fk: warning: The barrel set is divided: its members are left to the shards.\n"
+        #expect(nothing.errors == left)
+        let summary = try await sandbox.done("run", "--json").output
+        #expect(try JSON(summary).text("event") == "summary")
+        let background = try await sandbox.done("run", "--detach", "--json")
+        #expect(background.errors == left)
+        #expect(try JSON(background.output).text("note") == "Nothing is waiting to be fetched.")
+        // The table has what the shards have done.
+        let watch = try await sandbox.done("watch")
+        let list = try await sandbox.done("list")
+        #expect(watch.output == list.output, "\(watch)")
+        #expect(watch.errors.contains("The barrel set is divided: its members are left to the shards."))
+        // `retry --all` would queue the tasks of the work path itself.
+        let retried = try await sandbox.done("retry", "--all", "--run")
+        #expect(retried.errors.contains("Nothing to retry: the shards have these tasks."), "\(retried)")
+        #expect((0..<count).map { server.requests("/\($0)").count } == asked)
         try await sandbox.done("barrel", "create", "other", "-d", "else", server.url("/0"))
         try await sandbox.done("run")
         #expect(try sandbox.bytes("else/0") == body(0))

@@ -66,6 +66,35 @@ final class DiskBudgetTests: ServedSuite {
         #expect(try await sandbox.record(url("a")) { $0.state == .complete } != nil, "the task stays")
     }
 
+    @Test(
+        "what cannot be deleted is named, counts, and does not stop the rest",
+        .enabled(if: TinyDisk.isPossible, "\(TinyDisk.reason)"))
+    func readOnly() async throws {
+        let disk = try TinyDisk(kilobytes: 2_048)
+        try await sandbox.done("get", "-b", "set", url("a"))
+        try await sandbox.done("barrel", "publish", "set", "\(disk.path)/set")
+        try await sandbox.done("get", "-d", disk.path, url("b"))
+        try await sandbox.done("get", url("c"))
+        try disk.makeReadOnly()
+        let result = try await sandbox.fk("trim", "-y", "--to", "0")
+        #expect(result.status == 1 && result.output == "\(sandbox.files)/c\n", "\(result.errors)")
+        #expect(result.errors.contains("folder \(disk.path)/set of the barrel set was not deleted. Cannot open "))
+        #expect(result.errors.contains("Cannot remove \(disk.path)/b: "), "\(result.errors)")
+        #expect(try !result.errors.contains(" 0 B in finished files") && names == ["a"])
+    }
+
+    @Test("a deleted published folder is named") func published() async throws {
+        try await sandbox.done("get", "-b", "set", url("a"))
+        try await sandbox.done("barrel", "publish", "set", "pub")
+        let run = try await sandbox.done("get", "--disk-budget", "700K", url("b"))
+        #expect(run.errors.contains(" (set) and 1 published folder (\(sandbox.files)/pub) deleted, "), "\(run.errors)")
+        try await sandbox.done("barrel", "run", "set")
+        try await sandbox.done("barrel", "publish", "set", "pub")
+        let document = try await sandbox.json("trim", "-y", "--to", "0")
+        #expect(document["folders"] as? [String] == ["\(sandbox.files)/pub"])
+        #expect(try names == [])
+    }
+
     @Test("a barrel that waits is not deleted, and the status says that more is left") func inUse() async throws {
         try await sandbox.done("get", "-b", "set", url("a"))
         try await sandbox.done("barrel", "add", "set", url("b"))

@@ -38,6 +38,22 @@ struct FewDescriptorsTests {
         #expect(!FileManager.default.fileExists(atPath: sandbox.workPath))
     }
 
+    #if os(Linux)
+        @Test(
+            "with less memory than threads need, a line says how much, and nothing begins",
+            .enabled(if: !Sanitizer.isActive, "\(Sanitizer.reason)"))
+        func tooLittleMemory() async throws {
+            let sandbox = try Sandbox()
+            for words in [["list"], ["get", "http://127.0.0.1:9/a", "-d", "."]] {
+                let result = try await sandbox.fk(under: "-v 180000", words)
+                #expect(result.status == 1 && result.output.isEmpty)
+                let needed = "fk needs \(MemoryLimit.needed >> 10) KiB: raise it"
+                #expect(result.errors.contains(needed), "\(result.errors)")
+            }
+            #expect(!FileManager.default.fileExists(atPath: sandbox.workPath))
+        }
+    #endif
+
     @Test(
         "when the whole system is out of files, a line says so, and nothing begins",
         .enabled(if: Program.find("strace") != nil))

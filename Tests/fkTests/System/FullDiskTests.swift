@@ -151,7 +151,15 @@ final class FullDiskTests: ServedSuite {
         .enabled(if: TinyDisk.isPossible, "\(TinyDisk.reason)"))
     func readOnly() async throws {
         let disk = try TinyDisk(kilobytes: 1_024)
+        let known = ["--work-path", "\(disk.path)/known"]
+        try await sandbox.done(["barrel", "create", "set", url("a"), "-d", "."] + known)
         try disk.makeReadOnly()
+        for words in [
+            ["config", "set", "jobs", "2"], ["run", "--detach"], ["barrel", "run", "set", "--detach"],
+        ] {
+            let refused = try await sandbox.fk(words + known)
+            #expect(refused.status == 3 && refused.errors.contains(disk.path), "\(words): \(refused.errors)")
+        }
         let result = try await sandbox.fk("get", url("a"), "-d", disk.path)
         #expect(result.status == 1)
         #expect(result.errors.contains(disk.path) && result.errors.contains("Read-only file system"))

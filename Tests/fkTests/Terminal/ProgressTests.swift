@@ -192,6 +192,17 @@ import Testing
         #expect(line.text(columns: 20, usesColor: false, usesUnicode: true).contains("…"), "there is no room at all")
     }
 
+    @Test(
+        "A file of which next to nothing was fetched has no rate",
+        arguments: [
+            (1 << 20, 1 << 20, true), (1 << 20, 1024, true), (1 << 20, 1023, false), (1 << 20, 0, false),
+            (10, 10, true), (10, 9, false), (0, 0, false),
+        ] as [(Int64, Int64, Bool)])
+    func rate(_ bytes: Int64, _ fetched: Int64, _ hasRate: Bool) {
+        let line = FinishedLine(name: "a", outcome: .complete, bytes: bytes, fetched: fetched, seconds: 2)
+        #expect(line.text(columns: nil, usesColor: false, usesUnicode: true).contains("/s") == hasRate)
+    }
+
     @Test("A silent server has not answered, or sends nothing more") func silence() {
         var task = TaskLine(name: "a", received: 0)
         #expect(task.silenceText == nil)

@@ -11,7 +11,6 @@ import FKMiddleware
 /// Invariants: a piece is in flight at most once, and never while it is kept; a piece plays for one ask; each ask ends
 /// with one play, one failure or its withdrawal.
 struct DeliveryBook {
-    /// What is to be done.
     enum Action: Hashable {
         /// The piece is requested with the request of this ask.
         case start(Int, PieceKey)

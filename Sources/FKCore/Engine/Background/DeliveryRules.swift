@@ -10,7 +10,6 @@ package struct Delivery: Sendable, Hashable {
     /// The length of the file in bytes.
     package var length: Int64
 
-    /// Creates a delivery.
     package init(key: PieceKey, head: ResponseHead, length: Int64) {
         self.key = key
         self.head = head
@@ -57,7 +56,6 @@ package struct DeliveryAsk: Sendable, Hashable {
     /// Pieces behind it, which are requested with it.
     package var ahead: [PieceKey] = []
 
-    /// Creates an ask.
     package init(key: PieceKey, ifRange: String? = nil, ahead: [PieceKey] = []) {
         self.key = key
         self.ifRange = ifRange

@@ -117,16 +117,16 @@ struct BarrelBook {
 
     // MARK: Saving
 
-    /// Saves the changed barrels that are due at the end of a request. Returns the errors.
-    mutating func saveDue() -> [String] {
+    /// Saves the changed barrels that are due at the end of a request. Returns the errors, and saves these barrels with the next tick.
+    mutating func saveDue() -> [(name: String, error: DownloadError)] {
         save { $0.hasNewOptions || $0.count <= Self.smallCount || $0.pending * Self.share >= $0.count }
     }
 
     /// Saves all changed barrels. Returns the errors.
-    mutating func saveAll() -> [String] { save { _ in true } }
+    mutating func saveAll() -> [(name: String, error: DownloadError)] { save { _ in true } }
 
-    private mutating func save(where isDue: (BarrelEntry) -> Bool) -> [String] {
-        var problems: [String] = []
+    private mutating func save(where isDue: (BarrelEntry) -> Bool) -> [(name: String, error: DownloadError)] {
+        var failures: [(name: String, error: DownloadError)] = []
         for name in marked {
             guard barrels[name].map({ $0.pending > 0 }) ?? false else {
                 if users[name.text] == nil { removeMark(name) }
@@ -139,9 +139,11 @@ struct BarrelBook {
                 saveCount += 1
                 if users[name.text] == nil { removeMark(name) }
             } catch {
-                problems.append("Barrel \(name.text) could not be saved: \(error)")
+                var error = DownloadError(wrapping: error, code: .disk, message: "its file could not be written.")
+                error.message = "The barrel \(name.text) could not be saved: \(error.message)"
+                failures.append((name.text, error))
             }
         }
-        return problems
+        return failures
     }
 }

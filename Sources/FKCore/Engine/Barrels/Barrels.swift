@@ -77,11 +77,23 @@ package final class Barrels {
 
     /// Saves the barrels that are due at the end of a request, each once.
     package func save() {
-        if ownership.mayWrite { book.saveDue().forEach { problems.append($0) } }
+        if ownership.mayWrite { book.saveDue().forEach { problems.append($0.error) } }
+    }
+
+    /// The same at the end of a request that has changed this barrel.
+    ///
+    /// - Throws: `.noSpace` or `.disk` if the barrel could not be saved.
+    func save(_ name: String) throws(DownloadError) {
+        guard ownership.mayWrite else { return }
+        var own: DownloadError?
+        for (saved, error) in book.saveDue() {
+            if saved.isExactly(name) { own = error } else { problems.append(error) }
+        }
+        if let own { throw own }
     }
 
     func saveAll() {
-        if ownership.mayWrite { book.saveAll().forEach { problems.append($0) } }
+        if ownership.mayWrite { book.saveAll().forEach { problems.append($0.error) } }
     }
 }
 

@@ -11,7 +11,6 @@ package final class CallbackQueue: Sendable {
     private let waiting = Locked<[@Sendable () -> Void]>([])
     private let engine = Locked<ObjectIdentifier?>(nil)
 
-    /// Creates a queue.
     package init() {}
 
     /// Sets the engine of the callbacks (`MiddlewareCall`).

@@ -24,7 +24,6 @@ package final class MiddlewareCall: Sendable {
 
     /// What a middleware has decided, for the task's history.
     struct Note: Sendable, Hashable {
-        /// The middleware's name.
         var name: String
         var what: String
     }

@@ -23,7 +23,6 @@ final class Ownership {
     private(set) var wasUsedAsleep = false
     /// The content of the lock file when it was released.
     private var lastContent: [UInt8]?
-    /// The number of operations in progress.
     private var operations = 0
     private var whenIdle: CheckedContinuation<Void, Never>?
     /// The time of the next update of the lock file.

@@ -6,7 +6,6 @@ import Foundation
 package protocol EngineAccess: AnyObject, Sendable {
     /// Identifies the engine to middlewares and callbacks (`MiddlewareCall`).
     nonisolated var identity: ObjectIdentifier { get }
-    /// The work path.
     nonisolated var workPath: WorkPath { get }
     /// The middlewares of this process.
     nonisolated var chains: MiddlewareChains { get }

@@ -12,13 +12,11 @@ package struct EngineMessage: Codable, Sendable, Hashable {
     /// The newest version, which this process writes.
     static let version = 2
 
-    /// The request.
     package let request: EngineRequest
     /// Limits for the tasks that the request adds or runs; nil for none.
     package let own: OwnLimits?
     let version: Int
 
-    /// Creates a message.
     package init(_ request: EngineRequest, own: OwnLimits? = nil) {
         self.init(request, own: own, version: Self.version)
     }

@@ -35,6 +35,5 @@ struct Pace {
     /// - Parameter now: nanoseconds of a monotonic clock.
     mutating func sample(_ received: Int64, at now: Int64) { meter.add(time: now, bytes: received) }
 
-    /// Begins to measure anew.
     mutating func restart() { meter = SpeedMeter() }
 }

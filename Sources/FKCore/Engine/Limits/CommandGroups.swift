@@ -75,7 +75,6 @@ package struct CommandGroups: Sendable {
     /// The number of tasks that hold a shared slot.
     private var sharing = 0
 
-    /// No groups.
     package init() {}
 
     /// The number of the group with the name of these limits. A new group is created if there is none.

@@ -27,11 +27,9 @@ struct HostPermit: ~Copyable, Sendable {
 struct HostBudget: Sendable {
     /// A pause that a server asked for.
     struct Pause: Sendable, Hashable {
-        /// Its end.
         var until: Int64
         /// Its end by the wall clock at the time of the answer, for display and storage.
         var date: Date
-        /// Its length.
         var seconds: Double
     }
 
@@ -69,7 +67,6 @@ struct HostBudget: Sendable {
 
     /// The number of connections to a host, at least 1. Lowering it ends no connection; see `excess`.
     var limit: Int
-    /// The policies of hosts.
     var policies = HostPolicies()
     /// The quotas that servers announce.
     private(set) var quotas: [String: ServerQuota] = [:]
@@ -268,7 +265,6 @@ struct HostBudget: Sendable {
         return true
     }
 
-    /// Removes expired pauses.
     mutating func endPauses(now: Int64) {
         if !pauses.isEmpty { pauses = pauses.filter { $0.value.until > now } }
     }

@@ -5,7 +5,6 @@ import Foundation
 package struct LimitsReport: Codable, Sendable, Hashable {
     /// A barrel with a limit over its members.
     package struct Barrel: Codable, Sendable, Hashable {
-        /// The barrel's name.
         package var name: String
         /// Bytes a second over its members.
         package var rate: Int64

@@ -40,7 +40,6 @@ struct SpawnedProgram {
         var isRetryable: Bool { [EAGAIN, ENOMEM, EMFILE, ENFILE, ETXTBSY].contains(code) }
     }
 
-    /// Starts a program.
     static func start(_ call: ProgramCall) throws(Failure) -> SpawnedProgram {
         var pipes: [Int32] = []
         defer { pipes.forEach { close($0) } }

@@ -26,7 +26,6 @@ package struct ProgramFile<Program: Codable & Sendable & Hashable>: Codable, Sen
         }
     }
 
-    /// Creates a file without programs.
     package init() {}
 
     /// Reads the file; without one there are no programs.

@@ -9,10 +9,8 @@ package struct ProgramList: Sendable, Hashable {
     package static var maxCount: Int { File.maxCount }
 
     private var file = File()
-    /// The programs.
     package var programs: [MiddlewareProgram] { file.programs }
 
-    /// An empty list.
     package init() {}
 
     /// Reads the list of a work path. A missing file is an empty list.

@@ -18,7 +18,6 @@ package struct ProgramRun: Sendable {
     /// returns it, at most 1 MiB.
     package var sink: (@Sendable ([UInt8]) -> Bool)?
 
-    /// Describes a run.
     package init(_ arguments: [String], in directory: String) {
         self.arguments = arguments
         self.directory = directory
@@ -36,7 +35,6 @@ package struct ProgramRun: Sendable {
 
     /// The end of a program.
     package struct End: Sendable {
-        /// The exit status.
         package var status: Int32
         /// The standard output, unless a sink takes it.
         package var output: [UInt8]

@@ -55,7 +55,6 @@ final class ProgramSlots: Sendable {
         guard isAcquired else { throw CancellationError() }
     }
 
-    /// Releases a slot.
     func release() {
         let next = state.withLock { state in
             let next = state.popFirst()

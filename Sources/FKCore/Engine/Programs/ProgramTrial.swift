@@ -15,7 +15,6 @@ package struct ProgramTrial: Sendable, Hashable {
         case broken
     }
 
-    /// The decision.
     package var result: Result
     /// The reason; nil for `.accept`. For `.broken` it completes the sentence "The program …".
     package var reason: String?

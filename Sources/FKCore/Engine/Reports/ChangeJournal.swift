@@ -8,7 +8,6 @@ package enum Change: Codable, Sendable, Hashable {
     /// An attempt of a task with this URL has begun or ended.
     case attempt(AttemptInfo, url: String)
 
-    /// The task.
     package var id: TaskID {
         switch self {
         case .state(let info, _): info.id

@@ -121,7 +121,6 @@ package final class Observers: @unchecked Sendable {
         }
     }
 
-    /// Creates an empty list.
     package init() {}
 
     private var nextNumber: UInt64 = 0

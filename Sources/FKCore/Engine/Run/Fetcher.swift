@@ -85,7 +85,7 @@ struct DeliveryFetcher: Fetcher {
     /// What the system is asked for; nil if it cannot, or does not any more.
     private func accepted(_ request: TransportRequest, _ lane: Lane, _ transfer: Transfer) -> DeliveryAsk? {
         let entry = transfer.entry
-        guard lane.lastAsk.end != nil || !lane.lastAsk.usesRange else { return nil }
+        guard lane.request.ask.end != nil || !lane.request.ask.usesRange else { return nil }
         let ask = ask(of: lane, transfer)
         guard deliveries.serves(entry.record.task.type) || deliveries.hasAnswer(to: ask) else { return nil }
         guard let refusal = deliveries.refusal(of: request) else { return ask }
@@ -97,7 +97,7 @@ struct DeliveryFetcher: Fetcher {
     }
 
     private func ask(of lane: Lane, _ transfer: Transfer) -> DeliveryAsk {
-        let (entry, ask, source) = (transfer.entry, lane.lastAsk, lane.mirror ?? transfer.url)
+        let (entry, ask, source) = (transfer.entry, lane.request.ask, lane.mirror ?? transfer.url)
         let fields =
             entry.record.task.hasOptions
             ? entry.record.headers(for: source, isOffered: transfer.laneSet.mirrors.isOffered(source)) : []

@@ -16,6 +16,38 @@ final class Lane {
         var held: [UInt8]
     }
 
+    /// A request, from the choice of its range to the end of its response.
+    struct Request {
+        /// How its bytes come; nil before the first request.
+        var fetcher: (any Fetcher)?
+        var operation: (any TransportOperation)?
+        /// Masks its secrets; nil before the first request.
+        var echo: EchoMasking?
+        var ask = RangeAsk()
+        /// The facts that it was made with.
+        var known = ResumeRules.Known()
+        /// `Pieces.reopens` when it was made.
+        var reopens = 0
+        /// In nanoseconds of the monotonic clock.
+        var sent: Int64 = 0
+        var prefersHTTP1 = false
+        /// True until the head of the answer, or the end without one.
+        var isUnanswered = false
+    }
+
+    /// What happens between the head of a response and its body: the head stage of the middlewares, and making room.
+    struct HeadStage {
+        var isRunning = false
+        /// True if the response has ended meanwhile.
+        var responseHasEnded = false
+    }
+
+    /// A request that waits for its turn (`Schedule.acquireTurn`).
+    struct HeldRequest {
+        let prepared: PreparedRequest
+        let whenCancelled: () -> Void
+    }
+
     let number: Int
     /// The index of the range that it fills; nil before it has one.
     var index: Int?
@@ -25,44 +57,23 @@ final class Lane {
     var trial: HeldPiece?
     /// The start of the wrong piece that it fetches again; nil for any other lane.
     var repairs: Int64?
-    /// `Pieces.reopens` at its last request.
-    var reopens = 0
     /// Its connection; nil if it uses the connection of the task's slot.
     var permit: HostPermit?
     /// The start of the range that it has requested and not received yet.
     var claim: Int64?
-    /// How its bytes come since its last request; nil before the first one.
-    var fetcher: (any Fetcher)?
-    var operation: (any TransportOperation)?
-    /// Masks the secrets of its last request; nil before the first one.
-    var echo: EchoMasking?
-    /// The request that waits for its turn (`Schedule.acquireTurn`).
-    var held: PreparedRequest?
-    /// Ends a lane that waits for its turn.
-    var whenCancelled: (() -> Void)?
-    /// True from a request to the head of its answer, or its end.
-    var isUnanswered = false
-    var receiver: RangeReceiver?
-    /// The running request chain or head stage.
-    var chain: Task<Void, Never>?
-    /// True while the head stage runs.
-    var isAccepting = false
-    /// True if the response has ended meanwhile.
-    var hasEnded = false
-    /// The number of times that the same range was requested in another way.
-    var asksAgain = 0
-    /// The facts known at the last request.
-    var known = ResumeRules.Known()
-    /// The range of the last request.
-    var lastAsk = RangeAsk()
+    /// The last one.
+    var request = Request()
     /// The range of the next request, if the last answer requires another form; nil otherwise.
     var nextAsk: RangeAsk?
-    /// The time of the last request, in nanoseconds of the monotonic clock.
-    var asked: Int64 = 0
+    /// The number of times that the same range was requested in another way.
+    var asksAgain = 0
+    var held: HeldRequest?
+    /// The running request chain or head stage.
+    var chain: Task<Void, Never>?
+    var headStage = HeadStage()
+    var receiver: RangeReceiver?
     /// The number of ticks (seconds) for which it has waited for a reader.
     var heldTicks = 0
-    /// `TransportRequest.prefersHTTP1` of the last request.
-    var prefersHTTP1 = false
     /// True once the engine ends it. Another lane takes over its work.
     var isUnwanted = false
     /// The position at the last tick, and the number of ticks without a byte.
@@ -79,9 +90,9 @@ final class Lane {
     }
 
     func cancel() {
-        operation?.cancel()
+        request.operation?.cancel()
         chain?.cancel()
-        if held.take() != nil { whenCancelled?() }
+        held.take()?.whenCancelled()
     }
 }
 

@@ -61,6 +61,8 @@ struct LaneSet {
     var holes: [Range<Int64>] = []
     /// What follows once the last lane has ended; nil while none is to end.
     private(set) var afterLanes: AfterLanes?
+    /// The number of requests for the whole file in place of a range.
+    private var wholeRequests = 0
     /// The last failure of a lane that had a range.
     private var failure: DownloadError?
     /// The start of the present step.
@@ -188,14 +190,14 @@ struct LaneSet {
         var ranges = ranges
         var flights: [Int: Int64?] = [:]
         for other in lanes where other.trial == nil {
-            if let index = other.index { flights.updateValue(other.lastAsk.end, forKey: index) }
+            if let index = other.index { flights.updateValue(other.request.ask.end, forKey: index) }
         }
         for other in lanes.filter({ $0.claim != nil }).sorted(by: { $0.claim ?? 0 < $1.claim ?? 0 }) {
             guard let claim = other.claim, let index = Self.index(of: claim, in: ranges),
                 let divided = SegmentPlanner.divide(ranges, index, at: claim)
             else { continue }
             ranges = divided.ranges
-            flights.updateValue(other.lastAsk.end, forKey: divided.new)
+            flights.updateValue(other.request.ask.end, forKey: divided.new)
         }
         let reserved = Set(holes.isEmpty || !sparesHoles ? [] : ranges.indices.filter { isHole(ranges[$0]) })
         let step =
@@ -248,6 +250,19 @@ struct LaneSet {
 
     /// Lowers the number of connections. Surplus lanes end when they have filled their ranges.
     mutating func cap(at limit: Int) { growth.cap(at: limit) }
+
+    /// Counts a request for a lane's bytes in another way.
+    ///
+    /// The file gets a single connection if the server's ranges are unreliable, and after the second request for the whole file.
+    /// Otherwise it would be divided again, and could end at the same range without end.
+    ///
+    /// - Returns: false after three for one range, or three for the whole file in an attempt.
+    mutating func mayAsk(_ again: ResumeRules.Again, with lane: Lane) -> Bool {
+        lane.asksAgain += 1
+        if again != .plainRange { wholeRequests += 1 }
+        if again == .oneStream || wholeRequests > 1 { growth.cap(at: 1) }
+        return lane.asksAgain <= 3 && wholeRequests <= 3
+    }
 
     /// Sets another number of connections.
     mutating func setLimit(_ limit: ConnectionLimit) {
@@ -302,7 +317,7 @@ struct LaneSet {
     /// Starts the first measurement. Call it when a lane was answered.
     mutating func answered(_ lane: Lane, received: Int64, now: Int64) {
         guard sample == nil else { return }
-        growth.answered(after: Double(now - lane.asked) / 1e9)
+        growth.answered(after: Double(now - lane.request.sent) / 1e9)
         sample = Sample(time: now, received: received)
     }
 

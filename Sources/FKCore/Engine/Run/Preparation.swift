@@ -125,17 +125,21 @@ struct Preparation {
             where range.position > max(range.start, length) {
                 let bytes = Plural.count(length, "byte")
                 run.appendHistory(by: "resume", "the part file is shorter than recorded: \(bytes)")
-                entry.record.shorten(index, to: length)
+                entry.remakeRanges { $0.shorten(index, to: length) }
             }
             for (index, range) in entry.record.ranges.enumerated() {
                 guard let hole = part.hole(in: range.start..<range.position) else { continue }
                 run.appendHistory(by: "resume", "the part file has a hole at byte \(hole) that is recorded as received")
-                entry.record.shorten(index, to: hole)
+                entry.remakeRanges { $0.shorten(index, to: hole) }
             }
             _ = entry.normalizeRanges()
         } else {
-            if !entry.record.ranges.isEmpty { entry.tellReaders() }
-            entry.record.dropRanges()
+            if entry.record.ranges.isEmpty {
+                entry.record.dropRanges()
+            } else {
+                entry.tellReaders()
+                entry.remakeRanges { $0.dropRanges() }
+            }
             part = try newPart(in: folder)
         }
         if let ring = entry.feed?.ring { return stream(PartFile(part, in: ring), home: folder) }

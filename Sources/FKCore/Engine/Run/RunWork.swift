@@ -51,7 +51,6 @@ struct RunWork {
     private(set) var stop: Stop?
     /// The work that the engine takes next.
     private var next: Step?
-    /// The work in progress.
     private var task: Task<Void, Never>?
     /// The existing file that is being compared.
     private var comparedFile: PartFile?

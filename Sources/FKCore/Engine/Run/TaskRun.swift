@@ -66,7 +66,6 @@ final class TaskRun: ActiveRun {
 
     // MARK: Phases
 
-    /// Begins the attempt.
     func start() {
         entry.run = self
         entry.record.begin(at: clock.date)

@@ -18,7 +18,11 @@ extension Transfer {
             if let lane = laneSet.lane(of: receiver) { roomMade(lane, receiver, result) }
         case .end(_, let receiver):
             guard let lane = laneSet.lane(of: receiver) else { return }
-            if lane.isAccepting { lane.hasEnded = true } else { responseEnded(lane, receiver) }
+            if lane.headStage.isRunning {
+                lane.headStage.responseHasEnded = true
+            } else {
+                responseEnded(lane, receiver)
+            }
         case .trial(_, let number, let trial):
             if let lane = laneSet[number], lane.trial != nil { trialEnded(lane, trial) }
         case .pieces(_, let result): piecesCompared(result)
@@ -27,8 +31,8 @@ extension Transfer {
 
     func responseEnded(_ lane: Lane, _ receiver: RangeReceiver) {
         answered(lane, receiver.head)
-        let operation = lane.operation
-        lane.operation = nil
+        let operation = lane.request.operation
+        lane.request.operation = nil
         lane.receiver = nil
         do throws(DownloadError) {
             if !receiver.askedEngine, !receiver.isRecorded, !receiver.isUncompared, lane.claim == nil,
@@ -39,9 +43,9 @@ extension Transfer {
         } catch {
             fail(error)
         }
-        adopt(receiver, isIntact: lane.reopens == pieces.reopens)
+        adopt(receiver, isIntact: lane.request.reopens == pieces.reopens)
         recordOrigin(of: receiver, lane)
-        if let operation { lane.fetcher?.settle(operation, receiver, of: self) }
+        if let operation { lane.request.fetcher?.settle(operation, receiver, of: self) }
         if isEnding || lane.isUnwanted { return laneEnded(lane) }
         if let error = localError { return end(.fail(error), without: lane) }
         guard let outcome = receiver.outcome else { return }
@@ -101,7 +105,9 @@ extension Transfer {
             closeRange(lane, receiver.position, isVerified: summary.lengthVerified)
         }
         entry.record.recordEnd(isVerified: summary.lengthVerified)
-        if lane.reopens == pieces.reopens, receiver.position == entry.record.expected { adoptDigest(of: receiver) }
+        if lane.request.reopens == pieces.reopens, receiver.position == entry.record.expected {
+            adoptDigest(of: receiver)
+        }
         if lane.repairs != nil {
             laneEnded(lane)
             return compareArrived()
@@ -133,16 +139,16 @@ extension Transfer {
     func keepsUnprovenEnd(_ lane: Lane, _ error: DownloadError) -> Bool {
         guard wasAskedForEnd, error.code == .httpStatus, !error.isRetryable, lanes.count == 1,
             entry.record.expected == nil, let index = lane.index, entry.record.ranges.indices.contains(index),
-            lane.lastAsk.usesRange, entry.record.ranges[index].position == lane.lastAsk.start
+            lane.request.ask.usesRange, entry.record.ranges[index].position == lane.request.ask.start
         else { return false }
-        closeRange(lane, lane.lastAsk.start, isVerified: false)
+        closeRange(lane, lane.request.ask.start, isVerified: false)
         return true
     }
 
     private func ask(
         _ again: ResumeRules.Again, _ reason: String, _ lane: Lane
     ) {
-        let next = ResumeRules.ask(again: again, after: lane.lastAsk)
+        let next = ResumeRules.ask(again: again, after: lane.request.ask)
         // A claim that the server does not serve costs nothing: the other lanes continue without it.
         if again != .withoutRange, lane.claim != nil {
             let refusal = DownloadError(.badRange, "The server does not serve ranges of this file: \(reason).")
@@ -152,8 +158,7 @@ extension Transfer {
         if again != .plainRange, lane.mirror != nil {
             return laneFailed(lane, DownloadError(.badRange, reason, isRetryable: true))
         }
-        lane.asksAgain += 1
-        guard lane.asksAgain <= 3 else {
+        guard laneSet.mayAsk(again, with: lane) else {
             let error = DownloadError(
                 .badRange, "The server does not answer range requests as RFC 9110 section 14 asks.", isRetryable: true)
             return laneFailed(lane, error)

@@ -9,7 +9,7 @@ extension Transfer {
         let chain = lane.claim == nil && lane.mirror == nil ? entry.middlewares(of: book.chains.response) : []
         guard !chain.isEmpty, let response = receiver.head?.httpURLResponse else { return openGate(lane, receiver) }
         let context = entry.context
-        lane.isAccepting = true
+        lane.headStage.isRunning = true
         lane.chain = Task { [inbox, id = entry.id] in
             let (refusal, notes) = await MiddlewareCall.inChain(of: inbox.engine, id) {
                 await FailureStage.accept(chain, response, context)
@@ -21,7 +21,7 @@ extension Transfer {
     /// The head stage has ended.
     func headJudged(_ lane: Lane, _ receiver: RangeReceiver, _ refusal: DownloadError?) {
         lane.chain = nil
-        lane.isAccepting = false
+        lane.headStage.isRunning = false
         if !isEnding, !lane.isUnwanted {
             if let refusal {
                 fail(refusal)
@@ -36,8 +36,8 @@ extension Transfer {
 
     /// The response may have ended while its head was waited for.
     private func endIfOver(_ lane: Lane, _ receiver: RangeReceiver) {
-        guard lane.hasEnded, !lane.isAccepting else { return }
-        lane.hasEnded = false
+        guard lane.headStage.responseHasEnded, !lane.headStage.isRunning else { return }
+        lane.headStage.responseHasEnded = false
         responseEnded(lane, receiver)
     }
 
@@ -45,13 +45,13 @@ extension Transfer {
     private func makeRoom(
         _ lane: Lane, _ receiver: RangeReceiver, _ work: @escaping @Sendable () -> Result<TrimmedFiles, DownloadError>
     ) {
-        lane.isAccepting = true
+        lane.headStage.isRunning = true
         run.onDisk { [inbox, id = entry.id] in inbox.post(.roomMade(id, receiver, work())) }
     }
 
     /// There is room, or there can be none.
     func roomMade(_ lane: Lane, _ receiver: RangeReceiver, _ result: Result<TrimmedFiles, DownloadError>) {
-        lane.isAccepting = false
+        lane.headStage.isRunning = false
         do throws(DownloadError) {
             try recordTrimmed(result, for: receiver.total ?? 0)
             if !isEnding, !lane.isUnwanted { openGate(lane, receiver) }
@@ -94,7 +94,7 @@ extension Transfer {
         if seeks(lane) { return }
         receiver.openGate()
         laneSet.answered(lane, received: entry.received, now: clock.now)
-        lane.operation?.resume()
+        lane.request.operation?.resume()
         grow()
     }
 

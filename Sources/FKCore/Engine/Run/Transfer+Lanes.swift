@@ -71,7 +71,7 @@ extension Transfer {
 
     /// A lane's request has failed. The attempt fails if it was the last lane; otherwise the others continue.
     func laneFailed(_ lane: Lane, _ error: DownloadError) {
-        var error = lane.echo?.mask(error) ?? error
+        var error = lane.request.echo?.mask(error) ?? error
         if error.status == 401, error.code == .httpStatus, error.url == nil,
             entry.record.task.optionsBox?.value.hasAuthorization == true
         {
@@ -85,7 +85,7 @@ extension Transfer {
         if let offset = lane.repairs, repairFailed(lane, at: offset, error) { return laneEnded(lane) }
         if others == 0, asksAnotherWay(lane, error) { return }
         if readsThrough(lane, error) { return laneEnded(lane) }
-        if others == 0, lane.prefersHTTP1, head == nil, error.maySpeakOnlyHTTP2 {
+        if others == 0, lane.request.prefersHTTP1, head == nil, error.maySpeakOnlyHTTP2 {
             schedule.hosts.recordShared(host(of: lane))
             return ask(with: lane)
         }
@@ -122,16 +122,15 @@ extension Transfer {
         let hasProgress = entry.received > run.attempt.receivedBefore
         guard
             let again = ResumeRules.again(
-                afterRefusal: error.status, of: lane.lastAsk,
+                afterRefusal: error.status, of: lane.request.ask,
                 isRepeated: !hasProgress && previous?.code == .httpStatus && previous?.status == error.status,
                 isLast: run.isLastAttempt)
         else { return false }
-        lane.asksAgain += 1
-        guard lane.asksAgain <= 3 else { return false }
+        guard laneSet.mayAsk(again, with: lane) else { return false }
         let status = error.status.map(String.init) ?? "an error"
         let next = again == .plainRange ? "requested again without If-Range" : "the whole file is requested"
         run.appendHistory(by: "range", "the server answered \(status) to the request for a range: \(next)")
-        lane.nextAsk = ResumeRules.ask(again: again, after: lane.lastAsk)
+        lane.nextAsk = ResumeRules.ask(again: again, after: lane.request.ask)
         ask(with: lane)
         return true
     }

@@ -80,7 +80,7 @@ extension Transfer {
 
     func trialEnded(_ lane: Lane, _ trial: MirrorTrial) {
         answered(lane, trial.head)
-        lane.operation = nil
+        lane.request.operation = nil
         lane.trial = nil
         guard !isEnding, !lane.isUnwanted, let url = lane.mirror else { return laneEnded(lane) }
         var version = entry.record.version

@@ -40,7 +40,7 @@ extension Transfer {
     /// Space for more bytes: paused connections continue, and others follow.
     func readersMoved() {
         guard !isEnding else { return }
-        lanes.forEach { $0.operation?.resume() }
+        lanes.forEach { $0.request.operation?.resume() }
         if isParked {
             isParked = false
             fetchNext()
@@ -55,7 +55,7 @@ extension Transfer {
         entry.foldCounters()
         let ranges = entry.record.ranges
         let running = Set(lanes.compactMap(\.index))
-        guard lanes.allSatisfy({ $0.claim == nil }), lanes.allSatisfy({ !$0.isUnwanted && !$0.isUnanswered }),
+        guard lanes.allSatisfy({ $0.claim == nil }), lanes.allSatisfy({ !$0.isUnwanted && !$0.request.isUnanswered }),
             ReadPlanner.unserved(reading.positions, ranges, running: running) != nil
         else { return }
         if lanes.count < laneSet.growth.limit { return grow() }

@@ -17,11 +17,11 @@ extension Transfer {
         let known = ResumeRules.Known(
             version(for: lane), askedAt: lane.mirror ?? url, maxSize: entry.record.task.optionsBox?.value.maxSize,
             size: entry.record.task.optionsBox?.value.size, policy: mirrorPolicy,
-            binding: binding(of: lane.mirror ?? url),
+            isOwn: (lane.mirror ?? url) == entry.record.address(0), binding: binding(of: lane.mirror ?? url),
             isRepair: entry.record.isRepair, name: entry.record.task.fileName ?? run.urlName,
             expectedType: entry.record.task.optionsBox?.value.expectedType, entityTag: entityTag(of: lane.mirror ?? url)
         )
-        lane.reopens = pieces.reopens
+        lane.request.reopens = pieces.reopens
         var ask =
             lane.nextAsk
             ?? ResumeRules.ask(for: range, known: known, heldBefore: known.isOtherSource ? held(before: range) : 0)
@@ -30,12 +30,12 @@ extension Transfer {
         lane.nextAsk = nil
         let fetcher = fetcher(of: lane)
         ask = fetcher.cap(ask, total: known.length)
-        lane.fetcher = fetcher
+        lane.request.fetcher = fetcher
         if isStream, laneSet.growth.limit > 1, ask.usesRange, let reading, reading.canSeek {
             ask.end = min(ask.end ?? .max, ask.start + reading.portion, entry.record.expected ?? .max)
         }
-        lane.lastAsk = ask
-        lane.known = known
+        lane.request.ask = ask
+        lane.request.known = known
         let request = request(lane.mirror ?? url, ask: ask)
         let chain = book.chains.request.scoped(for: entry.context, url: lane.mirror ?? url)
         guard !chain.isEmpty else { return send(.init(form: request), with: lane) }
@@ -109,7 +109,7 @@ extension Transfer {
         switch result {
         case .success(var prepared):
             // A middleware may read the range, but not change it.
-            lane.lastAsk.apply(to: &prepared.request)
+            lane.request.ask.apply(to: &prepared.request)
             send(prepared, with: lane)
         case .failure(let error):
             laneFailed(lane, error)
@@ -120,8 +120,7 @@ extension Transfer {
     private func send(_ prepared: PreparedRequest, with lane: Lane) {
         let turn = Schedule.HeldRequest(id: entry.id, lane: lane.number, host: host(of: lane), asker: asker)
         if schedule.acquireTurn(turn) { return transmit(prepared, with: lane) }
-        lane.held = prepared
-        lane.whenCancelled = { [inbox, schedule] in
+        lane.held = Lane.HeldRequest(prepared: prepared) { [inbox, schedule] in
             schedule.dropHeld(turn.id, lane: turn.lane)
             // The lane ends as it does after a request chain.
             inbox.post(.request(turn.id, lane: turn.lane, .failure(DownloadError(.cancelled, "Stopped.")), []))
@@ -130,7 +129,7 @@ extension Transfer {
 
     /// The turn of a lane's request has come, and was counted.
     func turnCame(_ number: Int) {
-        guard let lane = laneSet[number], let prepared = lane.held.take() else { return }
+        guard let lane = laneSet[number], let prepared = lane.held.take()?.prepared else { return }
         transmit(prepared, with: lane)
     }
 
@@ -138,7 +137,7 @@ extension Transfer {
     var asker: HostAsker { schedule.groups.asker(entry.group) }
 
     /// The number of requests to a host that were sent and not answered.
-    func unanswered(of host: String) -> Int { lanes.count { $0.isUnanswered && self.host(of: $0) == host } }
+    func unanswered(of host: String) -> Int { lanes.count { $0.request.isUnanswered && self.host(of: $0) == host } }
 
     private func transmit(_ prepared: PreparedRequest, with lane: Lane) {
         let source = lane.mirror ?? url
@@ -157,22 +156,22 @@ extension Transfer {
         if let contact = asker.contact ?? schedule.hosts.rules(for: host(of: lane)).contact {
             prepared.request.add(contact: contact, to: options.userAgent ?? TransportOptions.defaultUserAgent)
         }
-        lane.prefersHTTP1 = prefersHTTP1()
+        lane.request.prefersHTTP1 = prefersHTTP1()
         var request: TransportRequest
         do throws(DownloadError) {
             request = try TransportRequest(
                 prepared, of: task,
                 isStranger: entry.record.isStranger(source, isOffered: laneSet.mirrors.isOffered(source)), options,
-                at: clock.date, prefersHTTP1: lane.prefersHTTP1)
+                at: clock.date, prefersHTTP1: lane.request.prefersHTTP1)
         } catch {
             return laneFailed(lane, error)
         }
         request.task = entry.id
-        lane.asked = clock.now
-        lane.isUnanswered = true
+        lane.request.sent = clock.now
+        lane.request.isUnanswered = true
         let echo = EchoMasking(request)
-        lane.echo = echo
-        lane.operation = (lane.fetcher ?? fetcher(of: lane)).start(request, with: lane, of: self, echo)
+        lane.request.echo = echo
+        lane.request.operation = (lane.request.fetcher ?? fetcher(of: lane)).start(request, with: lane, of: self, echo)
     }
 
     /// Names the login host in the history, once.
@@ -188,8 +187,8 @@ extension Transfer {
 
     /// A request was answered, or has ended without an answer. The limits that its server announces count from now on.
     func answered(_ lane: Lane, _ head: ResponseHead?) {
-        guard lane.isUnanswered else { return }
-        lane.isUnanswered = false
+        guard lane.request.isUnanswered else { return }
+        lane.request.isUnanswered = false
         guard let head else { return }
         let host = host(of: lane)
         guard head.redirects > 0 else { return recordLimits(of: host, head) }
@@ -231,9 +230,9 @@ extension Transfer {
         let checksum = entry.record.task.optionsBox?.value.checksum
         let receiver = RangeReceiver(
             plan: .init(
-                ask: lane.lastAsk, known: lane.known, index: lane.index,
+                ask: lane.request.ask, known: lane.request.known, index: lane.index,
                 segments: max(isAlone ? 1 : 2, entry.record.ranges.count), part: part.file, counters: part.counters,
-                limits: limits, digest: (checksum ?? lane.known.binding?.checksum)?.algorithm,
+                limits: limits, digest: (checksum ?? lane.request.known.binding?.checksum)?.algorithm,
                 inlineLimit: destinations.inlineLimit(for: entry, in: folder),
                 wantsPiece: checksum == nil && !isStream, clock: clock,
                 echo: echo),

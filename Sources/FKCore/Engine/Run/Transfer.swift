@@ -299,7 +299,7 @@ final class Transfer {
     /// Applies other rate limits. Transfers that pause under the former ones continue.
     func use(_ limiters: [RateLimiter]) {
         limits.replace(with: limiters)
-        lanes.forEach { $0.operation?.resume() }
+        lanes.forEach { $0.request.operation?.resume() }
     }
 
     /// The number of connections that the file may have.
@@ -320,6 +320,5 @@ final class Transfer {
         computed.follower?.abandon()
     }
 
-    /// Ends all lanes.
     func cancel() { lanes.forEach { $0.cancel() } }
 }

@@ -5,13 +5,9 @@ import FKMiddleware
 package enum QueueMove {
     /// A waiting task.
     package struct Element: Sendable, Hashable {
-        /// The task.
         package var id: TaskID
-        /// Its priority.
         package var priority: Int
-        /// Its submission number.
         package var number: UInt64
-        /// Creates an element.
         package init(id: TaskID, priority: Int, number: UInt64) {
             self.id = id
             self.priority = priority

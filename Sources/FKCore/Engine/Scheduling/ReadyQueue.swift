@@ -15,7 +15,6 @@ import FKMiddleware
 package struct ReadyQueue: Sendable {
     /// A task in the queue.
     package struct Element: Sendable, Hashable {
-        /// The task.
         package var id: TaskID
         /// The priority. Higher values start earlier.
         package var priority: Int
@@ -86,13 +85,10 @@ package struct ReadyQueue: Sendable {
     /// An empty queue. The default order is `.fifo`.
     package init(order: QueueOrder = .fifo) { self.order = order }
 
-    /// The number of tasks.
     package var count: Int { slots.count }
-    /// True if there are no tasks.
     package var isEmpty: Bool { slots.isEmpty }
     /// The bytes of the table of tasks.
     package var byteCount: Int { slots.byteCount + priorities.byteCount }
-    /// True if the task is in the queue.
     package func contains(_ id: TaskID) -> Bool { slots.number(of: id) != nil }
 
     /// All tasks, best first. The queue does not change. O(n log n).

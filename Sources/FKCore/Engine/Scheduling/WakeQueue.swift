@@ -10,12 +10,9 @@ package struct WakeQueue: Sendable {
     private var heap: [Entry] = []
     private var places: [TaskID: Int32] = [:]
 
-    /// An empty queue.
     package init() {}
 
-    /// The number of waiting tasks.
     package var count: Int { heap.count }
-    /// True if no task waits.
     package var isEmpty: Bool { heap.isEmpty }
     /// The time at which the first task is due; nil if there is none.
     package var nextDue: Int64? { heap.first?.due }

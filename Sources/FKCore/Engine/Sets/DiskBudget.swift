@@ -137,12 +137,13 @@ final class DiskBudget {
             return
         }
         claims[entry.id] = nil
+        let failure = trimmed.failures.first.map { " \($0.message)" } ?? ""
         let names = trimmed.inUse.isEmpty ? "" : " (\(trimmed.inUse.joined(separator: ", ")))"
         throw DownloadError(
             .noSpace,
             "The file has \(ByteSize.format(total)), and the disk budget of \(ByteSize.format(limit)) has too little left: files that cannot "
                 + "go\(names) use \(ByteSize.format(trimmed.usedBytes)), and files that are being fetched need "
-                + "\(ByteSize.format(promised)).",
+                + "\(ByteSize.format(promised)).\(failure)",
             url: URLMasking.mask(entry.record.task.url), isRetryable: entry.received > 0 || promised > 0,
             remedy: .raiseDiskBudget)
     }

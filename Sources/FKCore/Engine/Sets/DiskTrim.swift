@@ -20,6 +20,10 @@ public struct TrimmedFiles: Sendable, Hashable {
     public var barrels: [String] = []
     /// The deleted files of tasks without a barrel.
     public var files: [URL] = []
+    /// The published folders whose sets were deleted. Files of others stay in them.
+    public var folders: [URL] = []
+    /// The files and published folders that could not be deleted. They stay, and count.
+    public var failures: [DownloadError] = []
     /// The barrels that stay because they are in use: in `Barrel.withFiles`, or because their members are being downloaded.
     public var inUse: [String] = []
     /// `DiskBudget.ended` when the work began.
@@ -28,7 +32,7 @@ public struct TrimmedFiles: Sendable, Hashable {
     package init() {}
 
     /// True if nothing was deleted.
-    var isEmpty: Bool { barrels.isEmpty && files.isEmpty }
+    var isEmpty: Bool { barrels.isEmpty && folders.isEmpty && files.isEmpty }
 
     /// What was deleted, for people.
     package var summary: String {
@@ -36,10 +40,17 @@ public struct TrimmedFiles: Sendable, Hashable {
         if !barrels.isEmpty {
             parts.append("the files of \(Plural.count(barrels.count, "barrel")) (\(Self.names(barrels)))")
         }
+        if !folders.isEmpty {
+            let names = Self.names(folders.map(\.path))
+            parts.append("\(Plural.count(folders.count, "published folder")) (\(names))")
+        }
         if !files.isEmpty {
             parts.append("\(Plural.count(files.count, "file")) (\(Self.names(files.map(\.path))))")
         }
-        return "\(parts.joined(separator: " and ")) deleted, \(ByteSize.format(freedBytes)) freed"
+        let last = parts.popLast() ?? ""
+        let all = parts.isEmpty ? last : "\(parts.joined(separator: ", ")) and \(last)"
+        let failure = failures.first.map { "; \($0.message)" } ?? ""
+        return "\(all) deleted, \(ByteSize.format(freedBytes)) freed\(failure)"
     }
 
     private static func names(_ all: [String]) -> String {
@@ -50,8 +61,8 @@ public struct TrimmedFiles: Sendable, Hashable {
 /// Deletes finished files until the rest fits: a barrel with its published set as a whole, and files of tasks without a barrel one by one.
 ///
 /// A member of several barrels is deleted with the last of them. The tasks stay, so the files can be downloaded again. A barrel with a member
-/// that waits or is being downloaded is in use. A published set stays unless each of its files still has a member of the barrel: the set may be
-/// the only copy of the others.
+/// that waits or is being downloaded is in use. A published set stays unless each of its files is still that of a member of the barrel, as the
+/// member's record has it: the set may be the only copy of the others.
 package struct DiskTrim {
     /// Bytes that a disk lacks.
     package struct Shortage: Sendable, Hashable {
@@ -73,24 +84,26 @@ package struct DiskTrim {
         var barrel: String?
         var used: Date
         var files: [TaskRecord] = []
-        /// True if the published set goes as well.
-        var hasSet = false
+        /// The folder of the published set, which goes as well; nil if there is none, or it stays.
+        var folder: String?
         var inodes: [Inode: Int64] = [:]
 
         var bytes: Int64 { inodes.values.reduce(0, +) }
         func bytes(on device: UInt64) -> Int64 { inodes.reduce(0) { $0 + ($1.key.device == device ? $1.value : 0) } }
     }
 
-    /// A published set, and how many of its files, by the last part of their names, have no member that was seen yet.
+    /// A published set, and how many of its files, by what records say of their bytes, have no member that was seen yet.
     private struct PublishedFiles {
         let folder: String
         let mark: SetMark
         let used: Date
-        var orphans: [ExactText: Int] = [:]
+        var orphans: [String: Int] = [:]
 
         mutating func found(_ record: TaskRecord) {
-            guard let path = record.path, let count = orphans[ExactText(path.lastPathPart)] else { return }
-            orphans[ExactText(path.lastPathPart)] = count > 1 ? count - 1 : nil
+            guard !orphans.isEmpty else { return }
+            let content = record.content
+            guard let count = orphans[content] else { return }
+            orphans[content] = count > 1 ? count - 1 : nil
         }
     }
 
@@ -112,6 +125,10 @@ package struct DiskTrim {
     func trim(_ room: BudgetDecision.Room) throws -> TrimmedFiles { try Self.turn.withLock { try trimNow(room) } }
 
     private func trimNow(_ room: BudgetDecision.Room) throws -> TrimmedFiles {
+        var result = TrimmedFiles()
+        var freedBefore: Int64 = 0
+        result.failures = PublishedSets.sweep(workPath) { freedBefore += Self.freedBytes($0) }
+        result.freedBytes = freedBefore
         var units: [ExactText: Unit] = [:]
         var single: [Unit] = []
         var open = room.barrels
@@ -142,15 +159,15 @@ package struct DiskTrim {
         for (barrel, set) in sets where set.orphans.isEmpty && workPath.hasBarrel(barrel.text) {
             var unit = units.removeValue(forKey: barrel) ?? Unit(barrel: barrel.text, used: set.used)
             unit.used = max(unit.used, set.used)
-            unit.hasSet = true
             for file in set.mark.files {
-                if let (inode, size) = Self.inode(set.folder.path(of: file.name)) { unit.inodes[inode] = size }
+                guard let (inode, size) = Self.inode(set.folder.path(of: file.name)) else { continue }
+                unit.folder = set.folder
+                unit.inodes[inode] = size
             }
-            units[barrel] = unit
+            if !unit.inodes.isEmpty { units[barrel] = unit }
         }
         let all = Array(units.values) + single
         var users: [Inode: Int] = [:]
-        var result = TrimmedFiles()
         for unit in all {
             for (inode, size) in unit.inodes {
                 users[inode, default: 0] += 1
@@ -176,10 +193,10 @@ package struct DiskTrim {
                 continue
             }
             let freed = result.freedBytes
-            guard try delete(unit, &gone, &result) else { continue }
+            guard let left = delete(unit, &gone, &result) else { continue }
             isTrimmed = true
             if helps { shortage -= result.freedBytes - freed }
-            for (inode, size) in unit.inodes {
+            for (inode, size) in unit.inodes where !left.contains(inode) {
                 users[inode, default: 1] -= 1
                 if users[inode] == 0 { result.usedBytes -= size }
             }
@@ -206,76 +223,79 @@ package struct DiskTrim {
             else { continue }
             let used = Date(timeIntervalSince1970: Double(status.modificationTime) / 1e9)
             var set = PublishedFiles(folder: folder, mark: mark, used: used)
-            for file in mark.files { set.orphans[ExactText(file.name.lastPathPart), default: 0] += 1 }
+            for file in mark.files { set.orphans[file.content, default: 0] += 1 }
             sets[ExactText(name)] = set
         }
         return sets
     }
 
-    private func delete(_ unit: Unit, _ gone: inout Set<ExactText>, _ result: inout TrimmedFiles) throws -> Bool {
+    /// Deletes the files of a unit.
+    ///
+    /// - Returns: the files that could not be deleted; nil if everything stays.
+    private func delete(_ unit: Unit, _ gone: inout Set<ExactText>, _ result: inout TrimmedFiles) -> Set<Inode>? {
         if let barrel = unit.barrel {
-            guard try !unit.hasSet || deleteSet(of: barrel, &result) else {
+            if let folder = unit.folder, !deleteSet(folder, of: barrel, &result) { return nil }
+            gone.insert(ExactText(barrel))
+        }
+        var left: Set<Inode> = []
+        var isAnyDeleted = unit.folder != nil
+        for record in unit.files where record.barrels.allSatisfy({ gone.contains(ExactText($0)) }) {
+            guard let path = record.path, record.claim(path).act(.trash) == .remove else { continue }
+            var status = stat()
+            let isThere = lstat(path, &status) == 0
+            do {
+                guard try FileIO.remove(path), isThere else { continue }
+                result.freedBytes += Self.freedBytes(status)
+                isAnyDeleted = true
+                if unit.barrel == nil { result.files.append(URL(fileURLWithPath: path)) }
+            } catch {
+                left.insert(Self.inode(status))
+                result.failures.append(Self.failure(error, path))
+            }
+        }
+        guard isAnyDeleted || left.isEmpty else { return nil }
+        if let barrel = unit.barrel { result.barrels.append(barrel) }
+        return left
+    }
+
+    /// Deletes the published set of a barrel. Files of others stay in the folder.
+    ///
+    /// - Returns: false if it stays: it is in use, or cannot be deleted.
+    private func deleteSet(_ folder: String, of barrel: String, _ result: inout TrimmedFiles) -> Bool {
+        var freed: Int64 = 0
+        defer { result.freedBytes += freed }
+        do {
+            let publisher = SetPublisher(barrel, in: workPath, durability: .process)
+            guard try publisher.withdraw({ freed += Self.freedBytes($0) }) else {
                 result.inUse.append(barrel)
                 return false
             }
-            gone.insert(ExactText(barrel))
-            result.barrels.append(barrel)
-        }
-        for record in unit.files where record.barrels.allSatisfy({ gone.contains(ExactText($0)) }) {
-            guard let path = record.path, record.claim(path).act(.trash) == .remove else { continue }
-            if remove(path, &result), unit.barrel == nil { result.files.append(URL(fileURLWithPath: path)) }
-        }
-        return true
-    }
-
-    /// Deletes the published set of a barrel, if there is one. Files of others stay in the folder.
-    ///
-    /// - Returns: false if the set is in use or is being published.
-    private func deleteSet(of barrel: String, _ result: inout TrimmedFiles) throws -> Bool {
-        guard let record = try SetRecord(barrel, in: workPath), let folder = record.folder else { return true }
-        do {
-            return try FileLock.exclusively(workPath.setLockPath(barrel), waiting: 0) {
-                guard let mark = SetMark(in: folder), mark.token == record.token else { return true }
-                let path = folder.path(of: SetMark.fileName)
-                let lock = try FileIO.open(path, O_RDWR)
-                defer { FileLock.release(lock) }
-                if flock(lock, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK { return false }
-                var folders: Set<ExactText> = []
-                for file in mark.files where file.isOurs(folder.path(of: file.name), mayBeTorn: mark.mayBeTorn) {
-                    _ = remove(folder.path(of: file.name), &result)
-                    var inner = file.name.folderPart
-                    while !inner.isEmpty, folders.insert(ExactText(inner)).inserted { inner = inner.folderPart }
-                }
-                // The deepest first. Folders with files of others stay.
-                for inner in folders.map(\.text).sorted(by: { $0.utf8.count > $1.utf8.count }) {
-                    rmdir(folder.path(of: inner))
-                }
-                // The mark goes last: until then another set can be published there, and also where files of others stay.
-                if try FileIO.names(in: folder).count == 1 {
-                    try FileIO.remove(path)
-                    rmdir(folder)
-                }
-                return true
-            }
-        } catch let error as DownloadError where error.code == .workPathBusy {
+            result.folders.append(URL(fileURLWithPath: folder, isDirectory: true))
+            return true
+        } catch {
+            let reason = Self.failure(error, folder).message
+            result.failures.append(
+                DownloadError(
+                    .disk, "The published folder \(folder) of the barrel \(barrel) was not deleted. \(reason)"))
             return false
         }
     }
 
-    private func remove(_ path: String, _ result: inout TrimmedFiles) -> Bool {
-        var status = stat()
-        guard lstat(path, &status) == 0, unlink(path) == 0 else { return false }
-        if status.st_nlink == 1 { result.freedBytes += Int64(status.st_blocks) * 512 }
-        return true
+    private static func failure(_ error: any Error, _ path: String) -> DownloadError {
+        DownloadError(wrapping: error, code: .disk, message: "\(path) cannot be deleted.")
+    }
+
+    /// The bytes that the file system gets back for a file that was deleted.
+    private static func freedBytes(_ status: stat) -> Int64 { status.st_nlink == 1 ? Int64(status.st_blocks) * 512 : 0 }
+
+    private static func inode(_ status: stat) -> Inode {
+        Inode(device: UInt64(truncatingIfNeeded: status.st_dev), number: UInt64(status.st_ino))
     }
 
     private static func inode(_ path: String) -> (Inode, Int64)? {
         var status = stat()
         guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
-        return (
-            Inode(device: UInt64(truncatingIfNeeded: status.st_dev), number: UInt64(status.st_ino)),
-            Int64(status.st_blocks) * 512
-        )
+        return (inode(status), Int64(status.st_blocks) * 512)
     }
 }
 
@@ -289,7 +309,6 @@ extension PublishedSets {
             utimensat(AT_FDCWD, path, nil, 0)
             return
         }
-        let used = timespec(tv_sec: Int(time / 1_000_000_000), tv_nsec: Int(time % 1_000_000_000))
-        utimensat(AT_FDCWD, path, [used, used], 0)
+        SetFile.setTime(of: path, time)
     }
 }

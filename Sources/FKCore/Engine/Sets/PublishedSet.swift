@@ -28,10 +28,16 @@ public enum BarrelState: Sendable, Hashable {
 /// | after it | the new set | the old set |
 /// | between the two renames, without exchange | missing | the old set, which gets its name back |
 struct PublishedSet {
-    let folder: String
+    var folder: String
     let token: String
     /// Called before each change on disk. Tests end the work there.
     var step: () throws -> Void = {}
+    /// Called with each file that is deleted, as it was.
+    var onRemoval: (stat) -> Void = { _ in }
+    /// Called with the path of each file of others that stays hidden.
+    var onHidden: (String) -> Void = { _ in }
+    /// The inodes of the files of others to which the new set has links, by their names.
+    var kept: [String: UInt64] = [:]
 
     var parent: String { folder.folderPart }
 
@@ -83,7 +89,8 @@ struct PublishedSet {
         if flock(lock, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK { return false }
         let files = Dictionary(mark.files.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         var isEmpty = true
-        for (name, status) in try SetFile.entries(below: path).reversed() where name != SetMark.fileName {
+        var hidden: [String] = []
+        for (name, status) in try removableEntries(below: path) where name != SetMark.fileName {
             let (old, new) = (path.path(of: name), folder.path(of: name))
             if status.st_mode & S_IFMT == S_IFDIR {
                 try step()
@@ -95,36 +102,67 @@ struct PublishedSet {
             if isKept
                 || files[name].map({ $0.isOurs(old, mayBeTorn: mark.mayBeTorn) || SetFile.isEqual(old, new) }) == true
             {
-                try step()
-                try FileIO.remove(old)
+                try delete(old)
             } else if try !move(name, from: path) {
+                hidden.append(old)
                 isEmpty = false
             }
         }
-        guard isEmpty else { return false }
+        guard isEmpty else {
+            // Files of others came into a set in the moment in which it was withdrawn.
+            guard LostFile.isGone(folder) else {
+                hidden.forEach(onHidden)
+                return false
+            }
+            try step()
+            try FileIO.rename(path, to: folder)
+            return true
+        }
         try step()
         try FileIO.remove(path.path(of: SetMark.fileName))
         try step()
         return rmdir(path) == 0
     }
 
-    /// Moves a file that came into the old set in its last moment. Its name in the new set has to be free.
+    /// Moves a file that came into the old set in its last moment. Its name in the new set has to be free, or to be that of the file that it has
+    /// replaced meanwhile.
     private func move(_ name: String, from path: String) throws -> Bool {
         guard SetMark(in: folder) != nil else { return false }
         try SetFile.makeFolders(of: name, below: folder, step)
         try step()
-        guard link(path.path(of: name), folder.path(of: name)) == 0 else { return false }
+        let (old, new) = (path.path(of: name), folder.path(of: name))
+        guard link(old, new) == 0 else {
+            var present = stat()
+            guard errno == EEXIST, lstat(new, &present) == 0, kept[name] == UInt64(present.st_ino) else { return false }
+            return rename(old, new) == 0
+        }
         try step()
-        return unlink(path.path(of: name)) == 0
+        return unlink(old) == 0
+    }
+
+    private func delete(_ path: String) throws {
+        var status = stat()
+        let isThere = lstat(path, &status) == 0
+        try step()
+        if try FileIO.remove(path), isThere { onRemoval(status) }
+    }
+
+    /// The entries of a hidden folder, those in a folder before it. Its folders let their owner delete files.
+    private func removableEntries(below path: String) throws -> [(name: String, status: stat)] {
+        let entries = try SetFile.entries(below: path)
+        for (name, status) in entries where status.st_mode & S_IFMT == S_IFDIR && status.st_mode & 0o700 != 0o700 {
+            _ = chmod(path.path(of: name), status.st_mode & 0o7777 | 0o700)
+        }
+        return entries.reversed()
     }
 
     private func removeUnfinished(_ path: String) throws {
-        for (name, status) in try SetFile.entries(below: path).reversed() {
-            try step()
+        for (name, status) in try removableEntries(below: path) {
             if status.st_mode & S_IFMT == S_IFDIR {
+                try step()
                 rmdir(path.path(of: name))
             } else {
-                try FileIO.remove(path.path(of: name))
+                try delete(path.path(of: name))
             }
         }
         try step()
@@ -136,9 +174,12 @@ struct PublishedSet {
 package enum PublishedSets {
     /// Removes what killed processes have left, and old sets that nobody reads any more. Sets that are being published are left out.
     ///
+    /// - Parameter onRemoval: called with each file that is deleted, as it was.
     /// - Returns: why something could not be removed.
     @discardableResult
-    package static func sweep(_ workPath: WorkPath) -> [DownloadError] {
+    package static func sweep(
+        _ workPath: WorkPath, onRemoval: @escaping (stat) -> Void = { _ in }
+    ) -> [DownloadError] {
         guard access(workPath.setsFolder, F_OK) == 0 else { return [] }
         var problems: [DownloadError] = []
         do {
@@ -150,14 +191,11 @@ package enum PublishedSets {
                 do {
                     try FileLock.exclusively(workPath.setLockPath(record.barrel), waiting: 0) {
                         guard var record = try SetRecord(record.barrel, in: workPath) else { return }
-                        let left = try left(of: record)
+                        let set = PublishedSet(folder: "", token: record.token, onRemoval: onRemoval)
+                        let left = try left(of: record, like: set)
                         guard left != record.pending else { return }
                         record.pending = left
-                        // The time of the file is the last use of the set.
-                        var status = stat()
-                        let isKnown = stat(path, &status) == 0
-                        try record.write(in: workPath)
-                        if isKnown { PublishedSets.markUsed(record.barrel, in: workPath, at: status.modificationTime) }
+                        try record.writeWithoutUse(in: workPath)
                     }
                 } catch let error as DownloadError where error.code != .workPathBusy {
                     problems.append(error)
@@ -172,9 +210,14 @@ package enum PublishedSets {
 
     /// Removes what is left beside the folders of a record. The caller holds its lock.
     ///
+    /// - Parameter set: what is called meanwhile; its folder does not count.
     /// - Returns: the folders beside which something stays.
-    static func left(of record: SetRecord, step: @escaping () throws -> Void = {}) throws -> [String] {
-        try record.pending.filter { try !PublishedSet(folder: $0, token: record.token, step: step).sweep() }
+    static func left(of record: SetRecord, like set: PublishedSet) throws -> [String] {
+        var set = set
+        return try record.pending.filter { folder in
+            set.folder = folder
+            return try !set.sweep()
+        }
     }
 
     /// The state of a barrel's set, by the mark and the lengths and times of its files. No file is read.

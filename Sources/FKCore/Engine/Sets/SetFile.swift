@@ -103,17 +103,21 @@ enum SetFile {
                 }
             }
             _ = fchmod(target, status.st_mode & 0o777)
-            let time = timespec(
-                tv_sec: Int(status.modificationTime / 1_000_000_000),
-                tv_nsec: Int(status.modificationTime % 1_000_000_000))
-            let times = [time, time]
-            _ = futimens(target, times)
+            _ = futimens(target, times(status.modificationTime))
             try FileIO.close(target, written: copy)
             return isClone
         } catch {
             unlink(copy)
             throw error
         }
+    }
+
+    /// Sets the time of the last write, in nanoseconds since 1970.
+    static func setTime(of path: String, _ time: Int64) { _ = utimensat(AT_FDCWD, path, times(time), 0) }
+
+    private static func times(_ time: Int64) -> [timespec] {
+        Array(
+            repeating: timespec(tv_sec: Int(time / 1_000_000_000), tv_nsec: Int(time % 1_000_000_000)), count: 2)
     }
 
     private static func read(

@@ -3,7 +3,6 @@ import Foundation
 
 /// Keeps a published set on disk while it is read, in this process and in others.
 package final class SetLease: Sendable {
-    /// The version of the set.
     package let version: String
     /// The files, by name.
     package let files: [URL]

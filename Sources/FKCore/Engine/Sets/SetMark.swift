@@ -17,7 +17,6 @@ package struct SetMark: Codable, Sendable, Hashable {
         var content: String
     }
 
-    /// The name of the file.
     package static let fileName = ".fk-set"
     private static let format = 1
     private static let maxSize = 256 << 20
@@ -25,7 +24,6 @@ package struct SetMark: Codable, Sendable, Hashable {
     private var format = Self.format
     /// Shared with the work path's `SetRecord`. It also moves with a backup of both.
     var token: String
-    /// The barrel.
     var barrel: String
     /// The digest of names, lengths and contents.
     package var version: String
@@ -162,6 +160,14 @@ struct SetRecord: Codable, Sendable, Hashable {
         try bytes.withUnsafeBytes {
             try FileIO.replace(path, aside: path + ".new", $0) { try FileIO.synchronize(path + ".new") }
         }
+    }
+
+    /// Writes the record, which is no use of the set: the time of the file stays.
+    func writeWithoutUse(in workPath: WorkPath) throws {
+        var status = stat()
+        let isKnown = stat(workPath.setPath(barrel), &status) == 0
+        try write(in: workPath)
+        if isKnown { PublishedSets.markUsed(barrel, in: workPath, at: status.modificationTime) }
     }
 }
 

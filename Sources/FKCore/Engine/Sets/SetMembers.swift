@@ -17,6 +17,8 @@ package struct SetMembers {
 
     /// The complete members whose files are there.
     private(set) var files: [Member] = []
+    /// The folder that the names are relative to; nil without one.
+    private(set) var base: String?
     /// The number of all members.
     package private(set) var total = 0
     /// The number of members without a whole file.
@@ -83,6 +85,7 @@ package struct SetMembers {
                 base = base.folderPart
             }
         }
+        self.base = base
         for index in placed {
             guard base.utf8.count > 1 else {
                 files[index].name = String(files[index].path.drop { $0 == "/" })
@@ -139,7 +142,7 @@ package struct SetMembers {
 
 extension TaskRecord {
     /// What is known of the bytes: equal texts are equal bytes.
-    fileprivate var content: String {
+    var content: String {
         if changed == nil, let digest = fileDigest, digest.algorithm != .crc32c {
             return "\(digest.algorithm.rawValue)=\(digest.hex)"
         }

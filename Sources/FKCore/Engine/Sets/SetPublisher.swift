@@ -21,6 +21,20 @@ public struct PublishedFiles: Sendable, Hashable {
     public var kept = 0
     /// False while the old set is still being read (`Barrel.withFiles`). It is removed later.
     public var isOldRemoved = true
+    /// The files of others in the old set, by their hidden paths, that could not be moved to the new one.
+    package var hidden: [String] = []
+    /// The folder that the barrel was published to before, if its set is still there.
+    package var formerFolder: String?
+    /// The files that have other names than in the old set, because the folder that names are relative to is another one.
+    package var renamed: [Renamed] = []
+    /// The folder that the names are relative to; nil without one.
+    package var base: String?
+
+    /// A file whose name has changed.
+    package struct Renamed: Sendable, Hashable {
+        package var old: String
+        package var new: String
+    }
 
     init(version: String) { self.version = version }
 }
@@ -110,11 +124,15 @@ package struct SetPublisher {
     private func publish(_ members: SetMembers, to folder: String) throws -> PublishedFiles {
         let known = try SetRecord(barrel, in: workPath)
         var record = known ?? SetRecord(barrel: barrel)
-        record.pending = try PublishedSets.left(of: record, step: step)
-        let set = PublishedSet(folder: folder, token: record.token, step: step)
+        var set = PublishedSet(folder: folder, token: record.token, step: step)
+        record.pending = try PublishedSets.left(of: record, like: set)
         let old = try present(set)
         var result = PublishedFiles(version: members.version)
         result.total = members.total
+        result.base = members.base
+        if let former = known?.folder, !former.isExactly(folder), SetMark(in: former)?.token == record.token {
+            result.formerFolder = former
+        }
         if let old, old.version == members.version, !old.mayBeTorn, try isUntouched(old, folder) {
             if record.folder != folder {
                 record.folder = folder
@@ -132,17 +150,19 @@ package struct SetPublisher {
         }
         do {
             let staging = set.hidden(PublishedSet.suffix)
-            try stage(members, in: staging, of: set, old, &result)
+            set.kept = try stage(members, in: staging, of: set, old, &result)
+            result.kept = set.kept.count
             try show(staging, of: set, replaces: old != nil)
         } catch {
             if !(error is Killed) {
                 record.folder = known?.folder
-                record.pending = (try? PublishedSets.left(of: record)) ?? record.pending
+                record.pending = (try? PublishedSets.left(of: record, like: set)) ?? record.pending
                 try? record.write(in: workPath)
             }
             throw error
         }
         result.isChanged = true
+        result.renamed = old.map { Self.renamed(from: $0, to: members) } ?? []
         if record.folder != folder {
             record.folder = folder
             try step()
@@ -150,13 +170,27 @@ package struct SetPublisher {
         }
         PublishedSets.markUsed(barrel, in: workPath)
         // The set is there: what cannot be removed now goes at the next run.
+        var hidden: [String] = []
+        set.onHidden = { hidden.append($0) }
         do {
-            result.isOldRemoved = try !PublishedSets.left(of: record, step: step).contains { $0.isExactly(folder) }
+            result.isOldRemoved = try !PublishedSets.left(of: record, like: set).contains { $0.isExactly(folder) }
         } catch {
             if error is Killed { throw error }
             result.isOldRemoved = false
         }
+        result.hidden = hidden
         return result
+    }
+
+    /// The files of the old set whose paths have become longer or shorter at their beginning.
+    private static func renamed(from old: SetMark, to members: SetMembers) -> [PublishedFiles.Renamed] {
+        let names = Dictionary(old.files.map { ($0.content, $0.name) }, uniquingKeysWith: { first, _ in first })
+        return members.files.compactMap { member in
+            guard let name = names[member.content],
+                member.name.hasSuffix("/" + name) || name.hasSuffix("/" + member.name)
+            else { return nil }
+            return .init(old: name, new: member.name)
+        }
     }
 
     // MARK: What is there
@@ -184,10 +218,7 @@ package struct SetPublisher {
             }
             if isEmpty {
                 guard let obstacle = EmptyFolder.obstacle(set.folder) else { return nil }
-                throw DownloadError(
-                    .destination,
-                    "\(set.folder) cannot be a set: \(obstacle), and a set appears by a rename. Choose a folder below it."
-                )
+                throw cannotBeSet(set.folder, obstacle)
             }
         }
         throw DownloadError(
@@ -206,16 +237,24 @@ package struct SetPublisher {
 
     // MARK: Staging
 
-    private func stage(
-        _ members: SetMembers, in staging: String, of set: PublishedSet, _ old: SetMark?, _ result: inout PublishedFiles
-    ) throws {
+    /// Makes the hidden folder of a new set.
+    private func makeStaging(_ staging: String, of set: PublishedSet, replaces: Bool) throws {
         try step()
         guard mkdir(staging, 0o777) == 0 else {
             throw DownloadError(system: errno, "create", staging, in: .destination)
         }
         EmptyFolder.copyAccess(of: set.folder, to: staging)
-        let former = old.map { _ in FolderAttributes.present(of: set.folder) }
+        let former = replaces ? FolderAttributes.present(of: set.folder) : nil
         FolderAttributes.set(FolderAttributes.wantedOfSet(replacing: former, on: .current), of: staging)
+    }
+
+    /// Makes a new set.
+    ///
+    /// - Returns: the result of `keepOthers`.
+    private func stage(
+        _ members: SetMembers, in staging: String, of set: PublishedSet, _ old: SetMark?, _ result: inout PublishedFiles
+    ) throws -> [String: UInt64] {
+        try makeStaging(staging, of: set, replaces: old != nil)
         // A power cut may have taken bytes that were not synced.
         let proven = old.flatMap {
             $0.mayBeTorn ? nil : Dictionary($0.files.map { ($0.content, $0.name) }, uniquingKeysWith: { a, _ in a })
@@ -245,9 +284,10 @@ package struct SetPublisher {
             files.append(
                 SetMark.File(name: member.name, length: identity.length, time: identity.time, content: member.content))
         }
-        if old != nil {
-            result.kept = try keepOthers(
-                set, oldFiles, mayBeTorn: old?.mayBeTorn ?? false, in: staging, Set(files.map { ExactText($0.name) }))
+        var kept: [String: UInt64] = [:]
+        if let old {
+            kept = try keepOthers(
+                set, oldFiles, mayBeTorn: old.mayBeTorn, in: staging, Set(files.map { ExactText($0.name) }))
         }
         let isSynced = durability == .power
         if isSynced {
@@ -259,6 +299,7 @@ package struct SetPublisher {
         try SetMark(token: set.token, barrel: barrel, files: files, boot: isSynced ? nil : BootID.current)
             .write(in: staging)
         if isSynced { try FileIO.synchronize(staging) }
+        return kept
     }
 
     private func reuse(_ file: SetMark.File, at path: String, as target: String) -> Bool {
@@ -316,25 +357,34 @@ package struct SetPublisher {
                 + "again.", url: member.record.task.url)
     }
 
-    /// Makes links to the files in the old set's folder that are not the set's, so that no moment is without them.
-    ///
-    /// - Returns: how many there are.
-    private func keepOthers(
-        _ set: PublishedSet, _ old: [String: SetMark.File], mayBeTorn: Bool, in staging: String, _ new: Set<ExactText>
-    ) throws -> Int {
-        var count = 0
+    /// The folders of files, by their paths.
+    private static func folders(of names: some Sequence<String>) -> Set<ExactText> {
         var folders: Set<ExactText> = []
-        for name in old.keys {
+        for name in names {
             var folder = name.folderPart
             while !folder.isEmpty, folders.insert(ExactText(folder)).inserted { folder = folder.folderPart }
         }
-        for (name, status) in try SetFile.entries(below: set.folder) where name != SetMark.fileName {
+        return folders
+    }
+
+    /// Makes links to the files in the old set's folder that are not the set's, so that no moment is without them. Folders keep their owners and
+    /// modes, and those of others their times.
+    ///
+    /// - Returns: the inodes of these files by their names.
+    private func keepOthers(
+        _ set: PublishedSet, _ old: [String: SetMark.File], mayBeTorn: Bool, in staging: String, _ new: Set<ExactText>
+    ) throws -> [String: UInt64] {
+        var kept: [String: UInt64] = [:]
+        let folders = Self.folders(of: old.keys)
+        let entries = try SetFile.entries(below: set.folder)
+        for (name, status) in entries where name != SetMark.fileName {
             let (path, target) = (set.folder.path(of: name), staging.path(of: name))
             if status.st_mode & S_IFMT == S_IFDIR {
                 // A folder that only the old set had goes with it.
                 if !folders.contains(ExactText(name)), LostFile.isGone(target) {
+                    try SetFile.makeFolders(of: name, below: staging, step)
                     try step()
-                    try FileIO.makeOuterFolder(target)
+                    try FileIO.makeFolder(target)
                 }
                 continue
             }
@@ -350,9 +400,34 @@ package struct SetPublisher {
             guard link(path, target) == 0 else {
                 throw refused(path, "is not of the set, and cannot be kept: \(String(cString: strerror(errno)))")
             }
-            count += 1
+            var linked = stat()
+            kept[name] = UInt64(lstat(target, &linked) == 0 ? linked.st_ino : status.st_ino)
         }
-        return count
+        // The deepest first: the mode of a folder may not let files into it.
+        for (name, status) in entries.reversed() where status.st_mode & S_IFMT == S_IFDIR {
+            try copyAccess(of: name, status, of: set, to: staging, isOwn: folders.contains(ExactText(name)))
+        }
+        return kept
+    }
+
+    /// Gives a folder in a new set the owner and the mode that it has in the old one; one of others gets its time, too.
+    private func copyAccess(
+        of name: String, _ status: stat, of set: PublishedSet, to staging: String, isOwn: Bool
+    ) throws {
+        let (path, target) = (set.folder.path(of: name), staging.path(of: name))
+        var made = stat()
+        guard lstat(target, &made) == 0, made.st_mode & S_IFMT == S_IFDIR else {
+            if isOwn { return }
+            throw refused(path, "is not of the set, and the new set has a file of that name")
+        }
+        if made.st_uid != status.st_uid || made.st_gid != status.st_gid,
+            lchown(target, status.st_uid, status.st_gid) != 0
+        {
+            if isOwn { return }
+            throw refused(path, "is not of the set, and its owner cannot be kept: \(String(cString: strerror(errno)))")
+        }
+        _ = chmod(target, status.st_mode & 0o7777)
+        if !isOwn { SetFile.setTime(of: target, status.modificationTime) }
     }
 
     private func refused(_ path: String, _ reason: String) -> DownloadError {
@@ -366,7 +441,7 @@ package struct SetPublisher {
         if !replaces {
             // It replaces an empty folder; one that is not empty any more stays.
             guard rename(staging, set.folder) == 0 else {
-                throw DownloadError(system: errno, "rename \(staging) to", set.folder, in: .destination)
+                throw notShown(errno, "rename \(staging) to", set.folder)
             }
         } else {
             let code = canExchange ? SetFile.exchange(staging, set.folder) : ENOSYS
@@ -381,9 +456,96 @@ package struct SetPublisher {
                     throw error
                 }
             } else if code != 0 {
-                throw DownloadError(system: code, "exchange \(staging) with", set.folder, in: .destination)
+                throw notShown(code, "exchange \(staging) with", set.folder)
             }
         }
         if durability == .power { try FileIO.synchronize(set.parent) }
+    }
+
+    private func notShown(_ code: Int32, _ action: String, _ folder: String) -> DownloadError {
+        code == EBUSY
+            ? cannotBeSet(folder, EmptyFolder.mounted)
+            : DownloadError(system: code, action, folder, in: .destination)
+    }
+
+    private func cannotBeSet(_ folder: String, _ obstacle: String) -> DownloadError {
+        DownloadError(
+            .destination,
+            "\(folder) cannot be a set: \(obstacle), and a set appears by a rename. Choose a folder below it.")
+    }
+
+    // MARK: Withdrawing
+
+    /// Deletes the published set. Its folder gets a hidden name first, so that it shows the whole set or none of it, and what a kill leaves is
+    /// deleted later. Files of others stay in the folder, with the mark: the set can be published there again.
+    ///
+    /// - Parameter onRemoval: called with each file that is deleted, as it was.
+    /// - Returns: false if the set is in use or is being published.
+    /// - Throws: why it stays, or stays hidden.
+    func withdraw(_ onRemoval: @escaping (stat) -> Void = { _ in }) throws -> Bool {
+        do {
+            return try FileLock.exclusively(workPath.setLockPath(barrel), waiting: 0) { try withdrawNow(onRemoval) }
+        } catch let error as DownloadError where error.code == .workPathBusy {
+            return false
+        }
+    }
+
+    private func withdrawNow(_ onRemoval: @escaping (stat) -> Void) throws -> Bool {
+        guard var record = try SetRecord(barrel, in: workPath), let named = record.folder,
+            let mark = SetMark(in: named), mark.token == record.token
+        else { return true }
+        // The folder may have been moved, with a symbolic link in its place.
+        let folder = resolved(named)
+        var set = PublishedSet(folder: folder, token: record.token, step: step, onRemoval: onRemoval)
+        let hidden = set.hidden(PublishedSet.suffix)
+        let lock = try FileIO.open(folder.path(of: SetMark.fileName), O_RDWR)
+        do {
+            defer { FileLock.release(lock) }
+            if flock(lock, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK { return false }
+            set.kept = try hide(set, as: hidden, mark, &record)
+        }
+        _ = try PublishedSets.left(of: record, like: set)
+        if LostFile.isGone(hidden) { return true }
+        throw DownloadError(
+            .disk,
+            "Its files are in \(hidden) now, because they are being read, or another program has written there. "
+                + "The next trim tries again.")
+    }
+
+    /// Gives the folder of a set a hidden name. If it has files of others, a folder with those and the mark takes its place.
+    ///
+    /// - Returns: the result of `keepOthers`.
+    private func hide(
+        _ set: PublishedSet, as hidden: String, _ mark: SetMark, _ record: inout SetRecord
+    ) throws -> [String: UInt64] {
+        let files = mark.files.filter { $0.isOurs(set.folder.path(of: $0.name), mayBeTorn: mark.mayBeTorn) }
+        let folders = Self.folders(of: files.map(\.name))
+        for inner in [""] + folders.map(\.text) {
+            let path = inner.isEmpty ? set.folder : set.folder.path(of: inner)
+            guard access(path, W_OK | X_OK) == 0 else { throw DownloadError(system: errno, "delete files in", path) }
+        }
+        if !record.pending.contains(where: { $0.isExactly(set.folder) }) {
+            record.pending.append(set.folder)
+            try step()
+            try record.writeWithoutUse(in: workPath)
+        }
+        let own = folders.union(files.map { ExactText($0.name) } + [ExactText(SetMark.fileName)])
+        guard try SetFile.entries(below: set.folder).contains(where: { !own.contains(ExactText($0.name)) }) else {
+            try step()
+            try FileIO.rename(set.folder, to: hidden)
+            return [:]
+        }
+        do {
+            try makeStaging(hidden, of: set, replaces: true)
+            let names = Dictionary(files.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+            let kept = try keepOthers(set, names, mayBeTorn: mark.mayBeTorn, in: hidden, [])
+            try step()
+            try mark.write(in: hidden)
+            try show(hidden, of: set, replaces: true)
+            return kept
+        } catch {
+            if !(error is Killed) { _ = try? set.sweep() }
+            throw error
+        }
     }
 }

@@ -17,9 +17,7 @@ struct PooledMap<Value: PooledValue>: @unchecked Sendable {
     // Sendable because the storage is changed only where this is its only reference.
     private var storage = PooledPages<Value>(isNone: \.isNone)
 
-    /// The number of ids.
     var count: Int { storage.count }
-    /// True if there are no ids.
     var isEmpty: Bool { count == 0 }
     /// The bytes of the pages, and of one that is kept.
     var byteCount: Int { storage.byteCount }

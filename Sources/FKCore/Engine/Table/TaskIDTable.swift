@@ -69,9 +69,7 @@ package struct TaskIDTable: @unchecked Sendable {
         TaskIDPool.shared.reserve(count)
     }
 
-    /// The number of ids.
     package var count: Int { storage.count }
-    /// True if there are no ids.
     package var isEmpty: Bool { count == 0 }
 
     /// The ids and their numbers, in the order of the numbers.
@@ -82,7 +80,6 @@ package struct TaskIDTable: @unchecked Sendable {
             .map { (id: TaskIDPool.shared.id(of: storage.held[Int($0)]), number: $0) }
     }
 
-    /// True if the table contains the id.
     package func contains(_ id: TaskID) -> Bool { number(of: id) != nil }
 
     /// The number of an id; nil if the table does not contain it.
@@ -145,10 +142,8 @@ package struct TaskMap<Value> {
     private var table = TaskIDTable()
     private var slots: [Value?] = []
 
-    /// An empty map.
     package init() {}
 
-    /// The number of keys.
     package var count: Int { table.count }
     /// The ids, in no order.
     package var keys: some Sequence<TaskID> { table.all.map(\.id) }

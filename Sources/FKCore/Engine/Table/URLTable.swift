@@ -11,7 +11,6 @@ struct URLTable {
     /// The first task in each place, or -1.
     private var places: [Int32] = []
 
-    /// The number of tasks.
     var count: Int { ids.count }
 
     /// The tasks that may have this URL: all that have it, and rarely others.

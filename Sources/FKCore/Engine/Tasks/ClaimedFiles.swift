@@ -79,11 +79,13 @@ extension TaskRecord {
             let old = ofFinished
             note += keepsRenewed ? old.release(former.path, owner) : old.delete(former.path, owner)
         }
-        setAside?.forEach { $0.remove() }
+        for file in setAside ?? [] where file.remove() { note += ", deleted \(file.path)" }
         let folder = workPath.destination(of: self)
         let name = task.fileName ?? FileNameRules.name(url: task.url, head: response)
         let rejected = "\(folder)/\(FileNameRules.rejectedName(for: name, id: id))"
-        if setAside == nil, claimUnrecorded(rejected).act(.removeSetAside) == .remove { unlink(rejected) }
+        if setAside == nil, claimUnrecorded(rejected).act(.removeSetAside) == .remove, unlink(rejected) == 0 {
+            note += ", deleted \(rejected)"
+        }
         if task.directory == nil { rmdir(folder) }
         return note
     }
@@ -116,8 +118,9 @@ extension TaskEntry {
 }
 
 extension SetAsideFile {
-    /// Removes the file if it is still the same.
-    fileprivate func remove() { if claim.act(.removeSetAside) == .remove { unlink(path) } }
+    /// Removes the file if it is still the same. Returns true if it was removed.
+    @discardableResult
+    fileprivate func remove() -> Bool { claim.act(.removeSetAside) == .remove && unlink(path) == 0 }
 }
 
 extension TaskRecord {

@@ -65,6 +65,8 @@ package enum ResumeRules {
         package var size: Int64?
         /// When sources whose bytes are not proven to be the same may be combined.
         package var policy: MirrorPolicy
+        /// True for the task's own address, whose file may have changed.
+        package var isOwn: Bool
         /// The digest that binds this source, because another server announced it; nil without one.
         package var binding: AnnouncedDigest?
         /// True if damaged bytes of a finished file are requested.
@@ -82,7 +84,7 @@ package enum ResumeRules {
         /// - Parameter source: nil, the default, for the source of the stored bytes.
         package init(
             _ version: FileVersion = FileVersion(), askedAt source: String? = nil, maxSize: Int64? = nil,
-            size: Int64? = nil, policy: MirrorPolicy = .prove, binding: AnnouncedDigest? = nil,
+            size: Int64? = nil, policy: MirrorPolicy = .prove, isOwn: Bool = false, binding: AnnouncedDigest? = nil,
             isRepair: Bool = false, name: String? = nil, expectedType: String? = nil, entityTag: String? = nil
         ) {
             self.version = version
@@ -95,6 +97,7 @@ package enum ResumeRules {
             self.maxSize = maxSize
             self.size = size
             self.policy = policy
+            self.isOwn = isOwn
         }
 
         /// The length of the file in bytes; nil while unknown.
@@ -102,6 +105,9 @@ package enum ResumeRules {
 
         /// True if the stored bytes come from another URL of the plan.
         package var isOtherSource: Bool { source != version.source }
+
+        /// True if the source must have a file of the known length. A digest that vouches for all bytes decides without it.
+        var needsLength: Bool { isOtherSource && !isOwn && policy != .alternatives && !version.isVouched }
 
         /// Whether the bytes of a response belong to the stored ones.
         package func joins(_ head: ResponseHead) -> FileVersion.Joining {
@@ -191,8 +197,9 @@ package enum ResumeRules {
         if let error = otherVersion(head, known) { return .refuse(error) }
         let decision =
             switch head.status {
-            case 200, 203: whole(head, ask, known, segments)
-            case 206: partial(head, ask, known, segments)
+            case 200, 203, 206:
+                ask.usesRange && head.status == 206 || head.isPart
+                    ? partial(head, ask, known, segments) : whole(head, ask, known, segments)
             case 416 where ask.usesRange: unsatisfied(head, ask, known, segments)
             // Whether it heeds a range is not known.
             case _ where head.isUnknownSuccess:
@@ -230,11 +237,22 @@ package enum ResumeRules {
         return true
     }
 
-    /// The error for an answer that shows that its source has another file than the server that announced a digest; nil if it
-    /// may be the same.
+    /// The error for an answer that shows that its source has another file: than the server that announced a digest, or, for a
+    /// mirror, of another length than the file begun. nil if it may be the same.
     private static func otherFile(_ head: ResponseHead, _ known: Known) -> DownloadError? {
-        guard let binding = known.binding, case .refuted(let evidence) = known.joins(head) else { return nil }
+        guard known.binding != nil || known.needsLength, case .refuted(let evidence) = known.joins(head) else {
+            return nil
+        }
         let source = URLMasking.mask(known.source ?? head.url)
+        guard let binding = known.binding else {
+            guard let old = known.length, let length = FileVersion(head, source: "").length, length != old else {
+                return nil
+            }
+            return DownloadError(
+                .changedOnServer,
+                "\(source) has another file than the one begun: it has \(Plural.count(length, "byte")), not \(old).",
+                isRetryable: true)
+        }
         let what =
             switch evidence {
             case .length: "its length is another one"
@@ -295,8 +313,9 @@ package enum ResumeRules {
     // MARK: 200
 
     private static func whole(_ head: ResponseHead, _ ask: RangeAsk, _ known: Known, _ segments: Int) -> HeadDecision {
-        let length: Int64?
+        var length: Int64?
         do { length = try ContentLength.parse(head) } catch { return .refuse(error) }
+        if head.status == 206 { length = FileVersion(head, source: "").length }
         if let error = sizeError(length, known) ?? otherFile(head, known) { return .refuse(error) }
         guard ask.usesRange else { return .startOver(total: length) }
         // Asked once more before the stored bytes are dropped.
@@ -324,10 +343,13 @@ package enum ResumeRules {
         _ head: ResponseHead, _ ask: RangeAsk, _ known: Known, _ segments: Int
     ) -> HeadDecision {
         guard ask.usesRange else {
-            return .refuse(badRange("The server sent a part of the file (206) although the whole file was requested."))
+            return .refuse(
+                badRange(
+                    "The server sent a part of the file (\(head.status)) although the whole file was requested."))
         }
         if head["Content-Type"]?.lowercased().hasPrefix("multipart/byteranges") == true { return .askAgain(.oneStream) }
-        let unusable: Again = ask.again == nil ? .plainRange : .oneStream
+        // A 200 for a part ignores RFC 9110: asked again, the server would repeat it.
+        let unusable: Again = ask.again == nil && head.status == 206 ? .plainRange : .oneStream
         // Without a valid range (missing, another unit, or an end before the start or beyond the total, RFC 9110
         // section 14.4), the position of the bytes is unknown.
         guard let answer = head["Content-Range"].flatMap(ContentRange.init), answer.unit == "bytes",
@@ -337,6 +359,8 @@ package enum ResumeRules {
         do { length = try ContentLength.parse(head) } catch { return .refuse(error) }
         // Neither of the two lengths is to be trusted then.
         if let length, length != range.count { return .askAgain(unusable) }
+        // Only all three numbers together show that a 200 is a part.
+        if head.status != 206, length == nil || answer.total == nil { return .askAgain(unusable) }
         if let error = sizeError(answer.total, known) ?? otherFile(head, known) { return .refuse(error) }
         // Bytes beyond the end are of another file, wherever they start.
         if let old = known.length, range.end > old { return .askAgain(.withoutRange) }
@@ -365,7 +389,7 @@ package enum ResumeRules {
         // to an ETag must contain it (section 15.3.7): one without it comes from a server that ignored If-Range.
         case .compareTail:
             ask.overlap > 0 || (ask.start == 0 && segments <= 1)
-                || ask.ifRange.map { !Validator.isStrongTag($0) } ?? false
+                || head.status == 206 && ask.ifRange.map { !Validator.isStrongTag($0) } ?? false
         case .trustSample:
             ask.overlap > 0 && known.length != nil && FileVersion(head, source: "").length == known.length
         case .wholeFile, .never: false

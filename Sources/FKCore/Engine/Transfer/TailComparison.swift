@@ -21,7 +21,6 @@ package struct TailComparison: Sendable {
         case different
     }
 
-    /// Compares the next piece.
     package mutating func feed(_ bytes: UnsafeRawBufferPointer) -> Verdict {
         let count = min(bytes.count, held.count - compared)
         guard bytes.prefix(count).elementsEqual(held[compared..<compared + count]) else { return .different }

@@ -2,9 +2,7 @@ import FKMiddleware
 
 /// The result of `add` for one task.
 package struct AddResult: Codable, Sendable, Hashable {
-    /// The task.
     package var id: TaskID
-    /// Its state now.
     package var state: DownloadState
     /// False if the task existed before.
     package var isNew: Bool
@@ -16,7 +14,6 @@ package struct AddResult: Codable, Sendable, Hashable {
     package var isEdited: Bool?
     /// Set if this task could not be created.
     package var error: DownloadError?
-    /// Creates a result.
     package init(id: TaskID, state: DownloadState, isNew: Bool, error: DownloadError? = nil) {
         self.id = id
         self.state = state

@@ -2,13 +2,11 @@ import FKMiddleware
 
 /// New settings of an existing task. Settings that are nil stay.
 package struct TaskChange: Codable, Sendable, Hashable {
-    /// The task.
     package var id: TaskID
     /// The new options, which replace all stored ones.
     package var options: TaskOptions?
     /// The new mirrors, percent-encoded.
     package var mirrors: [String]?
-    /// The new priority.
     package var priority: Int?
 
     /// Creates a change that changes nothing yet.

@@ -137,9 +137,13 @@ extension TaskControl {
         }
     }
 
-    func endAddition(_ addition: Addition) {
-        if let name = addition.barrel { barrels.book.end(name) }
-        barrels.save()
+    /// Ends an addition.
+    ///
+    /// - Throws: `.noSpace` or `.disk` if the barrel could not be saved. For tasks that run, that is a problem and no error.
+    func endAddition(_ addition: Addition) throws(DownloadError) {
+        guard let name = addition.barrel else { return barrels.save() }
+        barrels.book.end(name)
+        if addition.run { barrels.save() } else { try barrels.save(name) }
     }
 
     /// Compares finished files with the requested digests.

@@ -8,7 +8,7 @@ extension TaskControl {
     /// - Returns: a note.
     package func createBarrel(_ name: String, options: BarrelOptions) throws -> String {
         let isNew = try barrels.create(name, options: options)
-        barrels.save()
+        try barrels.save(name)
         return isNew ? "barrel \(name) created" : "barrel \(name) is there already: its settings were replaced"
     }
 
@@ -37,7 +37,7 @@ extension TaskControl {
             join(entry, barrel: name)
             count += 1
         }
-        barrels.save()
+        try barrels.save(name)
         if !unknown.isEmpty { try barrels.awaited.insert(unknown, into: name) }
         return count
     }
@@ -58,7 +58,7 @@ extension TaskControl {
     ///
     /// - Parameter texts: URLs, or whole ids.
     /// - Returns: a note with the number of members.
-    /// - Throws: `.notFound` if none of them is a member.
+    /// - Throws: `.notFound` if none of them is a member; `.noSpace` or `.disk` if the barrel could not be saved.
     package func remove(_ texts: [String], fromBarrel name: String) throws -> String {
         try ownership.checkOpen()
         try barrels.open(name, creating: false)
@@ -77,9 +77,9 @@ extension TaskControl {
             limits.apply(to: entry)
             book.write(entry)
         }
-        barrels.save()
         reporter.membersChanged()
         reporter.endBarrelSequences(name)
+        try barrels.save(name)
         return "\(leaving.count + awaited) removed from barrel \(name)"
     }
 

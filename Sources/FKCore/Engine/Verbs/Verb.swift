@@ -51,9 +51,7 @@ public struct VerbResult: Codable, Sendable, Hashable {
 
 /// A verb for one task.
 package struct VerbChoice: Codable, Sendable, Hashable {
-    /// The task.
     package var id: TaskID
-    /// The verb for it.
     package var verb: Verb
     /// The submission number of the task. A task that was made since with the same id is left alone. The default is
     /// nil: any task with the id.
@@ -66,7 +64,6 @@ package struct VerbChoice: Codable, Sendable, Hashable {
     /// The state when the task was chosen. A task that is gone by then was forgotten by this verb, if the verb forgets: an
     /// earlier engine performed it and could not answer. The default is nil: unknown.
     package var chosenIn: DownloadState?
-    /// Creates a choice.
     package init(
         id: TaskID, verb: Verb, number: UInt64? = nil, performedIn: DownloadState? = nil, url: String? = nil,
         chosenIn: DownloadState? = nil

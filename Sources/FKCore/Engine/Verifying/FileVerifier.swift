@@ -7,11 +7,11 @@ public struct VerifiedFile: Sendable, Hashable, Identifiable {
     public enum Result: String, Codable, Sendable, Hashable, CaseIterable {
         /// The file has its digest, or the bytes that were received.
         case right
-        /// It differs, or cannot be read.
+        /// It differs, or reading it fails.
         case damaged
         /// There is no file.
         case missing
-        /// Nothing is known that it could be compared with.
+        /// Nothing is known that it could be compared with, or this user may not read it.
         case unverifiable
     }
 
@@ -32,6 +32,8 @@ public struct VerifiedFile: Sendable, Hashable, Identifiable {
     public var reason: String
     /// True if a repair of the file has failed.
     package var hasFailedRepair = false
+    /// True if this user may not read the file.
+    package var isUnreadable = false
     /// The file that the record describes.
     package var written: FileIdentity?
 }
@@ -44,7 +46,7 @@ public struct VerifiedFile: Sendable, Hashable, Identifiable {
 /// | a digest: the task's, or the server's | the file has it |
 /// | a list's digests of its pieces | all of them are equal |
 /// | checksums of its pieces, computed while it arrived | all of them are equal |
-/// | neither | it is unverifiable |
+/// | neither, or this user may not read the file | it is unverifiable |
 ///
 /// If the digest differs, the pieces tell where. The list's count before our own. It reads without an engine, and changes nothing.
 package struct FileVerifier: Sendable {
@@ -89,6 +91,11 @@ package struct FileVerifier: Sendable {
         } catch let error as DownloadError {
             if error.code == .notFound { return file }
             (file.result, file.reason) = (.damaged, error.message)
+            // Its bytes may be right. A repair could not read them either.
+            if access(path, R_OK) != 0, errno == EACCES {
+                (file.result, file.isUnreadable) = (.unverifiable, true)
+                file.reason = "it cannot be read: \(String(cString: strerror(EACCES)))"
+            }
             return file
         } catch {
             (file.result, file.reason) = (.damaged, "\(error)")
@@ -251,7 +258,6 @@ private final class OpenFile {
 
 /// Compares the pieces of a file, one after another.
 private protocol PieceCheck {
-    /// The number of pieces.
     var count: Int { get }
     /// What is said of a file whose pieces are all right.
     var rightReason: String { get }

@@ -5,7 +5,6 @@ import FKTransport
 
 /// The place of a source, as the commands import it.
 package struct ListedPlace: Sendable {
-    /// The place.
     package let place: SourcePlace
     /// The choice besides the patterns.
     package var choice = SourceChoice()
@@ -18,7 +17,6 @@ package struct ListedPlace: Sendable {
     /// How the files are asked for, once a page was taken; nil if they need nothing.
     package var orders: SourceOrders? { said.withLock(\.self) }
 
-    /// Creates the place of a source.
     package init(_ source: any Source, _ place: SourcePlace, _ environment: [String: String]) {
         (self.source, self.place, self.environment) = (source, place, environment)
     }
@@ -34,8 +32,6 @@ package struct ListedPlace: Sendable {
     ///
     /// - Parameters:
     ///   - include: patterns of the names to take; empty takes all.
-    ///   - exclude: patterns of the names to leave out.
-    ///   - options: the options for the connection.
     ///   - transport: is not shut down here.
     ///   - take: receives the files in order, a portion at a time, with the form of the list. They have no orders.
     /// - Returns: the list without its files; it has the origin, and the version as `commit`.

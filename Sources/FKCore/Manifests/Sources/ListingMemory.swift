@@ -44,9 +44,7 @@ package final class ListingMemory: Sendable {
 
     /// Reads the answers of the last listing. A missing or damaged file has none.
     ///
-    /// - Parameters:
-    ///   - path: the file.
-    ///   - folder: a folder for the bodies until `store`.
+    /// - Parameter folder: a folder for the bodies until `store`.
     package init(_ path: String, scratch folder: String) {
         self.path = path
         old = open(path, O_RDONLY | O_CLOEXEC)

@@ -12,7 +12,6 @@ package enum RegistryLayout: String, Sendable, Hashable, CaseIterable {
 
 /// The manifest of an artifact, as the index of an OCI image layout names it.
 package struct RegistryManifestEntry: Sendable, Hashable {
-    /// The media type.
     let mediaType: String
     /// `sha256:HEX`
     let digest: String

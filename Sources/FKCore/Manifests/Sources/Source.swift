@@ -161,6 +161,5 @@ package struct SourceOrders: Sendable, Hashable {
     /// The manifest of an artifact; nil for another place.
     package var manifest: RegistryManifestEntry?
 
-    /// Creates orders.
     package init(address: String) { self.address = address }
 }

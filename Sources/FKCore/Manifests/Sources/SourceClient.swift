@@ -265,7 +265,6 @@ struct SourceScope: Sendable, Hashable {
 
     /// The last part of the folder's path; nil without one, or if it is no UTF-8.
     var lastPart: String? { folder.last.flatMap { $0.isEmpty ? nil : String(validating: $0, as: UTF8.self) } }
-    /// The host.
     var host: String { origin.host }
 
     /// True if the folder lies in that of the URL, on the same origin.

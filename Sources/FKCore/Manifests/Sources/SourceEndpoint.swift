@@ -1,6 +1,5 @@
 import FKMiddleware
 
-/// The servers of sources.
 enum SourceEndpoint {
     /// The URL that a variable names, without a final slash; `usual` without one.
     ///
@@ -9,6 +8,11 @@ enum SourceEndpoint {
         _ name: String, _ usual: String, in environment: [String: String]
     ) throws(DownloadError) -> String {
         guard let text = environment[name], !text.isEmpty else { return usual }
+        return try url(text, of: name)
+    }
+
+    /// The URL in a variable, without a final slash. Errors have the name of the variable.
+    static func url(_ text: String, of name: String) throws(DownloadError) -> String {
         do throws(DownloadError) {
             var url = try URLNormalizer.normalize(text)
             while url.hasSuffix("/") { url.removeLast() }

@@ -44,8 +44,6 @@ public struct SourceListing: Sendable {
     private let source: any Source
     private let lifetime: TransportLifetime
 
-    /// Creates a listing.
-    ///
     /// - Parameters:
     ///   - memory: the answers of the last listing; nil, the default, for none.
     ///   - owns: true shuts the transport down when the listing and its pages are gone.

@@ -17,7 +17,6 @@ public struct SourceReference: Sendable, Hashable, CustomStringConvertible {
         rest = String(text[text.utf8.index(after: colon)...])
     }
 
-    /// Creates a reference.
     init(scheme: String, rest: String) { (self.scheme, self.rest) = (scheme, rest) }
 
     /// `SCHEME:REST`

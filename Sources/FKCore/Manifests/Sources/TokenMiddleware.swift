@@ -8,7 +8,6 @@ import Foundation
 /// Sends the token of a server, such as a hub or Zenodo, with requests to it. It is added to each request and never stored, and
 /// it does not follow the redirect to the server of the bytes.
 package struct TokenMiddleware: RequestMiddleware {
-    /// The name in `fk why`.
     package let name: String
     private let token: String
     private let origin: URLOrigin
@@ -25,10 +24,8 @@ package struct TokenMiddleware: RequestMiddleware {
         host = String(URLParts(endpoint).hostPort)
     }
 
-    /// Only requests to the server come to it.
     package var scope: MiddlewareScope { .host(host) }
 
-    /// `Authorization`.
     package var secretHeaders: [String] { ["Authorization"] }
 
     /// Adds the token to a request to the server that has none.

@@ -85,8 +85,6 @@ extension Barrel {
 }
 
 extension RecordManifest {
-    /// Begins the list of a barrel.
-    ///
     /// - Throws: `.notFound`, `.corruptInfo`, `.laterVersion` or `.disk`.
     init(_ workPath: WorkPath, barrel name: String, as output: Manifest.Output, readsFiles: Bool) throws {
         let reader = StoreReader(workPath)

@@ -6,7 +6,6 @@ package struct EntryFolders {
     /// The folders found so far, by base and subfolder. A list may have many files in one folder.
     private var known = ExactMap<String>()
 
-    /// Creates an empty table.
     package init() {}
 
     /// The folder and the name of an entry's file.
@@ -38,8 +37,7 @@ package struct EntryFolders {
         while existing.utf8.count > 1 {
             if let real = realpath(existing, nil) {
                 defer { free(real) }
-                let text = String(cString: real)
-                return missing.reversed().reduce(text) { $0.path(of: $1) }
+                return missing.reversed().reduce(String(cString: real)) { $0.path(of: $1) }
             }
             missing.append(existing.lastPathPart)
             existing = existing.folderPart

@@ -129,11 +129,7 @@ extension Manifest.FileOrders {
 extension Manifest.Entry {
     /// The task of an entry of the owner's list: the task of its facts with its orders. The caller decides about `directory`.
     ///
-    /// - Parameters:
-    ///   - folder: same as for `FileFacts.task`.
-    ///   - options: same as for `FileFacts.task`.
-    ///   - bindsSize: same as for `FileFacts.task`.
-    /// - Throws: same as `FileFacts.task`.
+    /// Parameters and errors are those of `FileFacts.task`.
     package func task(
         in folder: String?, _ options: TaskOptions, _ folders: inout EntryFolders, bindsSize: Bool = true
     ) throws(EntryFault) -> TaskDescription {
@@ -164,8 +160,7 @@ extension Builder {
                 throw EntryFault("'\(name)': \(fault)")
             }
             let entry = takesOrders ? entry : Manifest.Entry(entry.facts)
-            let task = try entry.task(in: TaskDescription.directory(folder), TaskOptions(), &folders)
-            self.init(description: task)
+            self.init(description: try entry.task(in: TaskDescription.directory(folder), TaskOptions(), &folders))
             replacing = .named
         } catch {
             throw DownloadError(.invalidArgument, "A file of the list cannot be fetched: \(error.reason).")

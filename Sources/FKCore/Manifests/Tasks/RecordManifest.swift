@@ -22,8 +22,6 @@ package struct RecordManifest {
     /// The number of records that are read at once.
     private static let portion = 1_024
 
-    /// Begins a list.
-    ///
     /// - Parameters:
     ///   - ids: unknown tasks are left out.
     ///   - folder: the folder that the names of the list are relative to, unless a task has its file elsewhere: then it

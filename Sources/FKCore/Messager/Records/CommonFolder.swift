@@ -20,7 +20,6 @@ package struct CommonFolder {
         return (record.task.directory ?? "/").path(of: name)
     }
 
-    /// Adds the path of a file.
     package mutating func add(_ place: String) {
         var folder = path ?? preferred ?? place.folderPart
         if path == nil, !Self.isBelow(place, folder) { folder = place.folderPart }

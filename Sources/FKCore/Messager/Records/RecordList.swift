@@ -21,9 +21,7 @@ package final class RecordList {
     /// The number of records that are kept, and of those that are read at once.
     package static let usual = (kept: 4_096, portion: 8_192)
 
-    /// The number of listed tasks.
     package var count: Int { places.count }
-    /// True if no task is listed.
     package var isEmpty: Bool { places.isEmpty }
 
     /// The tasks of a work path that match a query, in its order and within its limits.
@@ -115,7 +113,6 @@ package final class RecordList {
         hasReported = true
     }
 
-    /// Passes each record to `body`.
     package func forEach(_ body: (TaskRecord) throws -> Void) rethrows {
         try forEachPortion { for record in $0 { try body(record) } }
     }

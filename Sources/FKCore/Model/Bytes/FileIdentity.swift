@@ -2,7 +2,6 @@ import Foundation
 
 /// A file as a task left it after its last write. A file with another inode, length or time is a different one.
 package struct FileIdentity: Codable, Sendable, Hashable {
-    /// The inode number.
     package var inode: UInt64
     /// The length in bytes.
     package var length: Int64
@@ -70,7 +69,6 @@ package struct SetAsideFile: Codable, Sendable, Hashable {
     /// The file as the task left it.
     package var written: FileIdentity
 
-    /// Creates the description of a file.
     package init(path: String, written: FileIdentity) {
         self.path = path
         self.written = written

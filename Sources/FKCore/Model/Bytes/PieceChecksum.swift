@@ -3,14 +3,11 @@
 /// After a power cut, it shows whether a file that was never synced still has the received bytes. It is no digest: it
 /// detects losses of a disk, but not forgery.
 package struct PieceChecksum: Codable, Sendable, Hashable {
-    /// The offset of the first byte.
     package var start: Int64
     /// The offset after the last byte.
     package var end: Int64
-    /// The checksum of the bytes.
     package var crc32c: UInt32
 
-    /// Creates the checksum of a piece.
     package init(start: Int64, end: Int64, crc32c: UInt32) {
         self.start = start
         self.end = end

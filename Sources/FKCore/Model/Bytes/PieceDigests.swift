@@ -6,11 +6,9 @@ import Foundation
 /// A request has the digests in `bytes`. They are written to a file beside the info file (`PieceDigestFile`), and the record
 /// keeps the rest.
 package struct PieceDigests: Codable, Sendable, Hashable {
-    /// The algorithm of the digests.
     package var algorithm: Checksum.Algorithm
     /// The length in bytes of every piece except the last, at least 1.
     package var length: Int64
-    /// The number of pieces.
     package var count: Int
     /// The CRC-32C of all digests, which binds the file of digests to the record.
     package var crc32c: UInt32

@@ -26,7 +26,6 @@ package struct PieceSums: Sendable {
     /// Of the bytes of all completed runs, one after the other.
     private var completed = CRC32C()
 
-    /// Creates sums of no bytes.
     package init() {}
 
     /// The checksum of all added bytes as one, in the order in which they were added. Merged runs do not count.
@@ -106,7 +105,6 @@ package struct PieceSums: Sendable {
     /// The number of pieces of a file.
     package static func count(_ length: Int64) -> Int { Int((length + pieceLength - 1) / pieceLength) }
 
-    /// The bytes of a piece.
     package static func range(_ index: Int, of length: Int64) -> Range<Int64> {
         let start = Int64(index) * pieceLength
         return start..<min(start + pieceLength, length)

@@ -1,6 +1,5 @@
 /// One contiguous part of the file. One connection at a time fills it from its start.
 package struct SavedRange: Codable, Sendable, Hashable {
-    /// The offset of its first byte in the file.
     package var start: Int64
     /// The offset after its last byte; nil while the length is unknown.
     package var end: Int64?

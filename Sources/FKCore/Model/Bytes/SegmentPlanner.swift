@@ -6,7 +6,6 @@
 package enum SegmentPlanner {
     /// The minimum size of a piece that is split off: 1 MiB.
     package static let minPiece: Int64 = 1 << 20
-    /// The maximum number of ranges in a list.
     package static let maxRanges = 64
     /// Pieces start at multiples of this, so that two connections never write to one page.
     package static let alignment: Int64 = 64 << 10

@@ -4,30 +4,22 @@ import Foundation
 package enum JSON: Sendable, Hashable {
     /// A member of an object. Objects keep the order of their members.
     package struct Member: Sendable, Hashable {
-        /// Its name.
         package var name: String
-        /// Its value.
         package var value: JSON
-        /// Creates a member.
         package init(_ name: String, _ value: JSON) {
             self.name = name
             self.value = value
         }
     }
 
-    /// `null`.
     case null
-    /// `true` or `false`.
     case bool(Bool)
     /// A number without fraction that fits into 64 bits.
     case integer(Int64)
     /// Any other number. It is finite.
     case number(Double)
-    /// A string.
     case string(String)
-    /// An array.
     case array([JSON])
-    /// An object.
     case object([Member])
     /// Text that is JSON already, for long lists.
     case text([UInt8])
@@ -50,15 +42,11 @@ package enum JSON: Sendable, Hashable {
         return members.last { $0.name == name }?.value
     }
 
-    /// The text of a string; nil for another value.
+    /// Each of these is nil for a value of another kind.
     package var string: String? { if case .string(let text) = self { text } else { nil } }
-    /// The elements of an array; nil for another value.
     package var array: [JSON]? { if case .array(let values) = self { values } else { nil } }
-    /// The members of an object; nil for another value.
     package var object: [Member]? { if case .object(let members) = self { members } else { nil } }
-    /// A whole number; nil for another value.
     package var integer: Int64? { if case .integer(let value) = self { value } else { nil } }
-    /// `true` or `false`; nil for another value.
     package var bool: Bool? { if case .bool(let value) = self { value } else { nil } }
     /// Any number; nil for another value.
     package var double: Double? {
@@ -73,29 +61,19 @@ package enum JSON: Sendable, Hashable {
 extension JSON: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,
     ExpressibleByFloatLiteral, ExpressibleByArrayLiteral
 {
-    /// A string.
     package init(stringLiteral value: String) { self = .string(value) }
-    /// `true` or `false`.
     package init(booleanLiteral value: Bool) { self = .bool(value) }
-    /// A whole number.
     package init(integerLiteral value: Int64) { self = .integer(value) }
 
-    /// A number.
     package init(floatLiteral value: Double) { self = .number(value) }
-    /// An array.
     package init(arrayLiteral elements: JSON...) { self = .array(elements) }
 
-    /// A string, or `null`.
     package init(_ text: String?) { self = text.map { .string($0) } ?? .null }
-    /// A whole number, or `null`.
     package init(_ number: Int64?) { self = number.map { .integer($0) } ?? .null }
-    /// A whole number, or `null`.
     package init(_ number: Int?) { self = number.map { .integer(Int64($0)) } ?? .null }
     /// A finite number.
     package init(_ number: Double) { self = Int64(exactly: number).map { .integer($0) } ?? .number(number) }
-    /// `true` or `false`, or `null`.
     package init(_ flag: Bool?) { self = flag.map { .bool($0) } ?? .null }
-    /// An array of texts.
     package init(_ texts: [String]) { self = .array(texts.map { .string($0) }) }
 }
 
@@ -109,7 +87,6 @@ extension JSON {
         return bytes
     }
 
-    /// Appends the value as JSON text.
     package func write(into bytes: inout [UInt8]) {
         switch self {
         case .null: bytes += "null".utf8

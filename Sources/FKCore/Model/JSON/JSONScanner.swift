@@ -21,13 +21,11 @@ package struct JSONScanner {
 
     // MARK: Structure
 
-    /// Reads `{`.
     package mutating func beginObject() throws(Unexpected) {
         try expect(0x7b)
         needsComma = false
     }
 
-    /// Reads `}`.
     package mutating func endObject() throws(Unexpected) {
         try expect(0x7d)
         needsComma = true

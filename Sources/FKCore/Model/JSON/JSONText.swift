@@ -51,16 +51,11 @@ package struct JSONText: ~Copyable {
         try body(UnsafeRawBufferPointer(start: memory + leading, count: count))
     }
 
-    /// Records the present length.
     mutating func setMark() { mark = count }
 
-    /// Begins an object as the next value.
     package mutating func beginObject() { open(0x7b) }
-    /// Ends the innermost object.
     package mutating func endObject() { close(0x7d) }
-    /// Begins an array as the next value.
     package mutating func beginArray() { open(0x5b) }
-    /// Ends the innermost array.
     package mutating func endArray() { close(0x5d) }
 
     /// Writes the key of the next value.
@@ -87,7 +82,6 @@ package struct JSONText: ~Copyable {
         needsComma = false
     }
 
-    /// Writes a string.
     package mutating func value(_ text: String) {
         // Nearly every text is in one piece already. `withUTF8` needs a copy that may change.
         if text.utf8.withContiguousStorageIfAvailable({ value(utf8: $0) }) == nil {
@@ -135,9 +129,7 @@ package struct JSONText: ~Copyable {
         needsComma = true
     }
 
-    /// Writes a whole number.
     package mutating func value(_ number: Int64) { integer(number) }
-    /// Writes a whole number.
     package mutating func value(_ number: Int) { integer(number) }
 
     mutating func integer(_ number: some FixedWidthInteger) {
@@ -148,7 +140,6 @@ package struct JSONText: ~Copyable {
         needsComma = true
     }
 
-    /// Writes `true` or `false`.
     package mutating func value(_ flag: Bool) { raw(flag ? "true" : "false") }
 
     /// The maximum of a time in seconds since 1970, positive or negative: the year 4822.
@@ -181,7 +172,6 @@ package struct JSONText: ~Copyable {
     /// Writes a value that is in JSON form already.
     package mutating func raw(_ json: [UInt8]) { json.withUnsafeBytes { raw($0) } }
 
-    /// Writes a value that is in JSON form already.
     package mutating func raw(_ json: StaticString) {
         raw(UnsafeRawBufferPointer(start: json.utf8Start, count: json.utf8CodeUnitCount))
     }
@@ -255,19 +245,16 @@ package struct JSONText: ~Copyable {
 
 /// Members of an object; nil becomes null. Names are ASCII without characters that JSON escapes.
 extension JSONText {
-    /// Writes a text.
     package mutating func member(_ name: StaticString, _ value: String?) {
         key(name)
         if let value { self.value(value) } else { raw("null") }
     }
 
-    /// Writes a whole number.
     package mutating func member(_ name: StaticString, _ value: Int64?) {
         key(name)
         if let value { self.value(value) } else { raw("null") }
     }
 
-    /// Writes `true` or `false`.
     package mutating func member(_ name: StaticString, _ value: Bool?) {
         key(name)
         if let value { self.value(value) } else { raw("null") }

@@ -5,7 +5,6 @@ import Foundation
 ///
 /// Both agree with `Codable`: `StoreJSON` reads everything that `write` writes and that `read` accepts.
 protocol RecordValue: Codable {
-    /// Writes the value.
     func write(to text: inout JSONText) throws
     /// Reads a value.
     ///

@@ -10,7 +10,6 @@ package struct ListOrigin: Codable, Sendable, Hashable {
     /// The name of a list from a pipe: two of them need not be the same list.
     package static let pipe = "standard input"
 
-    /// Creates an origin.
     package init(_ name: String, signer: String?) {
         let name = Escaping.visible(URLMasking.mask(name))
         self.name = name.utf8.count <= 80 ? name : "…" + String(decoding: name.utf8.suffix(77), as: UTF8.self)

@@ -12,7 +12,6 @@ package enum OptionRange {
         return "\(name) is \(value), and must be from \(range.lowerBound) to \(range.upperBound)"
     }
 
-    /// The same for a range without an end.
     package static func fault<Value: Comparable>(_ name: String, _ value: Value?, in range: PartialRangeFrom<Value>)
         -> String?
     {
@@ -20,13 +19,11 @@ package enum OptionRange {
         return "\(name) is \(value), and must be at least \(range.lowerBound)"
     }
 
-    /// The same for seconds.
     package static func fault(_ name: String, seconds: Double?, in range: ClosedRange<Double>) -> String? {
         guard let seconds, !range.contains(seconds) else { return nil }
         return "\(name) is \(seconds) s, and must be from \(range.lowerBound) s to \(range.upperBound) s"
     }
 
-    /// The same for a number of connections.
     package static func fault(_ name: String, _ limit: ConnectionLimit?) -> String? {
         guard case .fixed(let count) = limit else { return nil }
         return fault("\(name) = .fixed", count, in: ConnectionLimit.range)

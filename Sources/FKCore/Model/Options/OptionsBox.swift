@@ -16,16 +16,13 @@ package final class OptionsBox: Codable, Sendable, Hashable {
         self.init(boxing: value)
     }
 
-    /// Decodes the options.
     package convenience init(from decoder: any Decoder) throws { self.init(boxing: try TaskOptions(from: decoder)) }
 
-    /// Encodes the options.
     package func encode(to encoder: any Encoder) throws { try value.encode(to: encoder) }
 
     /// Compares the options, not the boxes.
     package static func == (one: OptionsBox, other: OptionsBox) -> Bool { one === other || one.value == other.value }
 
-    /// Hashes the options.
     package func hash(into hasher: inout Hasher) { hasher.combine(value) }
 }
 

@@ -3,7 +3,6 @@ import Foundation
 
 /// The address of a proxy, as an option or a variable contains it: `[scheme://][user[:password]@]host[:port]`.
 package struct ProxyAddress: Sendable, Hashable {
-    /// The supported schemes.
     package static let schemes = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"]
 
     /// The host as written; an IPv6 address has its brackets.

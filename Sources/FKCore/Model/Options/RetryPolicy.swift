@@ -26,11 +26,8 @@ public struct RetryPolicy: Codable, Sendable, Hashable {
         set { maxRetryAfterSeconds = newValue.inSeconds }
     }
 
-    /// `baseDelay` in seconds.
     package private(set) var baseDelaySeconds: Double
-    /// `maxDelay` in seconds.
     package private(set) var maxDelaySeconds: Double
-    /// `maxRetryAfter` in seconds.
     package private(set) var maxRetryAfterSeconds: Double
 
     /// The stored form has seconds.

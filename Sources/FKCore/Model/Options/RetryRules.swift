@@ -27,7 +27,6 @@ import Foundation
 package enum RetryRules {
     /// The decision after a failed attempt.
     package enum Decision: Sendable, Hashable {
-        /// The task fails.
         case fail
         /// The next attempt begins in `after` seconds with the plan's entry `nextURLIndex`. `hostPause` is the number
         /// of seconds that the failed server asked all clients to wait; nil if it did not.
@@ -179,6 +178,7 @@ package enum RetryRules {
             case 416: ": it says that it has no such range"
             case 429: ": it gets too many requests"
             case 304: ": it says that the file has not changed, and was not asked"
+            case 300...399 where head["Location"]?.isEmpty != false: ": a redirect that names no address"
             case 300...399: ": a redirect that cannot be followed"
             case 500...599: ": it has a problem of its own"
             default: ""

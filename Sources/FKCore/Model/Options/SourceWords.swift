@@ -21,9 +21,7 @@ package struct SourceWords: Codable, Sendable, Hashable {
     /// The origin of the server, for a name that does not say it: the environment has it. nil for a place that is a URL.
     package var server: String?
 
-    /// Creates words that say nothing.
     package init() {}
 
-    /// True if nothing is said.
     package var isEmpty: Bool { self == SourceWords() }
 }

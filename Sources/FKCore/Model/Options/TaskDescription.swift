@@ -29,7 +29,7 @@ public enum ExistingFilePolicy: String, Codable, Sendable, Hashable {
 public enum MirrorPolicy: String, Codable, Sendable, Hashable, CaseIterable {
     /// Only where something proves that they are of the same version: a digest of the file or of its pieces, the same
     /// strong entity tag, or the same strong `Last-Modified` and length. Any other source sends the whole file from byte 0
-    /// if the first one fails. The default.
+    /// if the first one fails; a mirror whose file has another length is refused. The default.
     case prove
     /// Also where 4 KiB of both are equal. That proves nothing about the rest of the file: two versions that differ in
     /// other places are mixed. The task's history names each such source.
@@ -169,10 +169,8 @@ package struct TaskDescription: Codable, Sendable, Hashable {
         TaskID(url: url, destination: directory.map { "\($0)/\(fileName ?? "")" })
     }
 
-    /// Compares the values.
     package static func == (one: Self, other: Self) -> Bool { one.shared == other.shared }
 
-    /// Hashes the values.
     package func hash(into hasher: inout Hasher) { shared.hash(into: &hasher) }
 }
 

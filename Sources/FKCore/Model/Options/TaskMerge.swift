@@ -28,7 +28,6 @@ package enum MergeOutcome: Sendable, Hashable, CaseIterable {
 package struct FileFacts: Sendable, Hashable {
     /// The digest of the whole file.
     package var checksum: Checksum?
-    /// The digests of its pieces.
     package var pieces: PieceDigests?
     /// The signature of the whole file.
     package var signature: FileSignature?
@@ -41,7 +40,6 @@ package struct FileFacts: Sendable, Hashable {
     /// The entity tag at the task's own URL.
     package var entityTag: String?
 
-    /// Creates facts that say nothing.
     package init() {}
 
     /// What another digest than the known one means.
@@ -136,7 +134,6 @@ package struct TaskOrders: Sendable, Hashable {
     /// The priority; nil if it is not named.
     package var priority: Int?
 
-    /// Creates orders.
     package init(options: TaskOptions = TaskOptions(), type: DownloadType? = nil, priority: Int? = nil) {
         self.options = options
         self.type = type
@@ -272,7 +269,6 @@ extension TaskOptions {
 }
 
 extension TaskDescription {
-    /// The facts of this description.
     package var facts: FileFacts {
         get {
             var facts = FileFacts()
@@ -334,7 +330,6 @@ extension TaskDescription {
 }
 
 extension TaskDescription {
-    /// The origins of the addresses.
     private var origins: Set<URLOrigin> { Set(([url] + mirrors).compactMap { URLOrigin($0) }) }
 
     /// True if an address of the description has the origin of this one.

@@ -150,7 +150,6 @@ public struct TaskOptions: Codable, Sendable, Hashable {
     package var caPath: String?
     /// The path of `cookieFile`.
     package var cookiePath: String?
-    /// `timeout` in seconds.
     package var timeoutSeconds: Double?
     /// `stallTimeout` in seconds.
     package var stallSeconds: Double?

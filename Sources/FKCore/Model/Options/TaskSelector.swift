@@ -31,7 +31,6 @@ extension TaskID: TaskSelecting {
 extension TaskSelecting where Self == TaskSelector {
     /// Every task with this URL: usually one, or several with different destinations.
     package static func url(_ url: String) -> TaskSelector { TaskSelector(.url(url)) }
-    /// One task.
     package static func id(_ id: TaskID) -> TaskSelector { TaskSelector(.id(id)) }
     /// The members of the barrel with this name.
     public static func barrel(_ name: String) -> TaskSelector { TaskSelector(.barrel(name)) }

@@ -2,7 +2,6 @@ import Foundation
 
 /// Files and folders that an application names by URLs. Records have their paths.
 extension URL {
-    /// The URL of a file with this path.
     package static func file(_ path: String) -> URL { URL(fileURLWithPath: path, isDirectory: false) }
 
     /// The path of a file URL; the text of any other URL, which is refused by name later.

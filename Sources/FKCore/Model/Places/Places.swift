@@ -22,7 +22,6 @@ package struct Places: Sendable, Hashable {
         /// The path when the base got its name. The ids of tasks are computed with it, and older records have it.
         package let first: String
 
-        /// Creates a base.
         package init(name: String, root: String, first: String) {
             (self.name, self.root, self.first) = (name, root, first)
         }

@@ -44,6 +44,8 @@ public struct DownloadInfo: Sendable, Hashable {
     package var connections = 0
     /// True if the finished file was there before (`ExistingFilePolicy.skip`): nothing of it was fetched. It is not part of the JSON form.
     package var isForeign = false
+    /// The length with which the task left its finished file; nil if it is not known. It is not part of the JSON form.
+    package var lengthLeft: Int64?
     /// What the received bytes lack of those that servers have sent since the task is in memory: bytes that were dropped, less those
     /// that came from another file. It is not part of the JSON form.
     package var besides: Int64 = 0
@@ -191,7 +193,7 @@ public struct BarrelInfo: Sendable, Hashable, Codable {
     public var bytesPerSecond: Double
     /// The number of members of unknown length that can still run. `fraction` waits for these lengths.
     public var unknownLengths: Int
-    /// The number of complete members whose files are gone, where that was looked for.
+    /// The number of complete members whose files are gone or have another length, where that was looked for.
     package var lostFiles: Int?
 
     /// Creates an info for tests. Other values are 0 or nil.
@@ -251,6 +253,7 @@ extension DownloadInfo {
         knownName = record.path?.lastPathPart ?? record.task.fileName
         barrels = record.barrels
         isForeign = record.state == .complete && record.isForeign == true
+        lengthLeft = record.state == .complete ? record.lengthLeft : nil
         if record.state == .idle { wait = record.waiting }
         priority = record.task.priority
         if record.generation > 0 {

@@ -9,7 +9,6 @@ package struct FileChange: Codable, Sendable, Hashable {
     /// The CRC-32C of the file after the chain, as eight hexadecimal digits.
     package var crc32c: String
 
-    /// Creates a change.
     package init(by: String, length: Int64, crc32c: String) {
         self.by = by
         self.length = length
@@ -35,6 +34,14 @@ extension TaskRecord {
 
     /// The length of the finished file.
     package var fileLength: Int64? { changed?.length ?? expected }
+
+    /// The length with which the task left its finished file, to compare it with the one at its place. nil for a file that the task did not
+    /// write, and if the record does not tell: a response middleware may leave a symbolic link, whose length is another one.
+    package var lengthLeft: Int64? {
+        guard isForeign != true else { return nil }
+        if let changed { return changed.length }
+        return written?.length == expected ? expected : nil
+    }
 
     /// The digest that the finished file must have: after a change the one of what was left, else the task's own, else that of a
     /// server; nil without one.

@@ -43,9 +43,9 @@ package struct FileVersion: Sendable, Hashable {
     /// The version that a response describes.
     package init(_ head: ResponseHead, source: String) {
         let range = head["Content-Range"].flatMap(ContentRange.init)
+        let hasTotal = head.status == 206 || head.status == 416 || head.isPart
         self.init(
-            source: source,
-            length: head.status == 206 || head.status == 416 ? range?.total : try? ContentLength.parse(head),
+            source: source, length: hasTotal ? range?.total : try? ContentLength.parse(head),
             validator: Validator(head))
     }
 
@@ -61,15 +61,11 @@ package struct FileVersion: Sendable, Hashable {
 
     /// What proves or refutes that two versions have the same bytes.
     package enum Evidence: String, Sendable, Hashable, CaseIterable {
-        /// The lengths.
         case length
-        /// The content codings.
         case coding
         /// Both have a digest of the same kind.
         case digest
-        /// The entity tags.
         case entityTag
-        /// The times of the last change.
         case lastModified
         /// One side has a digest, which all bytes are compared with before the file gets its name. A wrong join costs time,
         /// and never gives a wrong file.
@@ -223,7 +219,6 @@ extension TaskRecord {
 }
 
 extension Validator {
-    /// The validator of a response.
     package init(_ head: ResponseHead) {
         self.init(
             etag: head.first("ETag"), lastModified: head.first("Last-Modified"), date: head.first("Date"),

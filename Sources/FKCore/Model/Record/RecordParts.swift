@@ -30,12 +30,10 @@ package struct Validator: Codable, Sendable, Hashable {
 /// The digest of the whole file that the first server announced. It binds every source of the task: a file that does not have
 /// it never gets the file's name.
 package struct AnnouncedDigest: Codable, Sendable, Hashable {
-    /// The digest.
     package var checksum: Checksum
     /// The URL of the server.
     package var source: String
 
-    /// Creates a digest with its source.
     package init(_ checksum: Checksum, by source: String) {
         self.checksum = checksum
         self.source = source
@@ -75,7 +73,6 @@ package struct ProgressMark: Codable, Sendable, Hashable {
     /// The number of attempts that ended before the one with this progress.
     package var attempts: Int
 
-    /// Creates a mark.
     package init(received: Int64, attempts: Int) {
         self.received = received
         self.attempts = attempts
@@ -104,7 +101,6 @@ package struct Waiting: Codable, Sendable, Hashable {
         /// The system performs the request, when it chooses to; `policy` has its reasons to delay it.
         case background
     }
-    /// The kind of reason.
     package var reason: Reason
     /// When the wait ends; nil if unknown.
     package var until: Date?
@@ -114,7 +110,6 @@ package struct Waiting: Codable, Sendable, Hashable {
     package var limit: Int?
     /// The limit of requests or connections to the host that the task waits for, if it was not the host that asked.
     package var policy: String?
-    /// Creates a reason.
     package init(
         _ reason: Reason, until: Date? = nil, host: String? = nil, limit: Int? = nil, policy: String? = nil
     ) {
@@ -128,7 +123,6 @@ package struct Waiting: Codable, Sendable, Hashable {
 
 /// One line of the task's history, which `fk why` prints.
 package struct HistoryLine: Codable, Sendable, Hashable {
-    /// When it happened.
     package var time: Date
     /// The source: `attempt`, `resume` (bytes were discarded), `range` (requested again in another way), `proof`
     /// (found complete after a reboot), `part` (the part file has another owner), `coding` (the bytes have an
@@ -138,7 +132,6 @@ package struct HistoryLine: Codable, Sendable, Hashable {
     package var what: String
     /// The beginning of the line about a program that received a state.
     package static let told = "was told: "
-    /// Creates a line.
     package init(time: Date, by: String, what: String) {
         self.time = time
         self.by = by

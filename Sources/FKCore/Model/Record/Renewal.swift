@@ -10,7 +10,6 @@ package struct Renewal: Codable, Sendable, Hashable {
         package var end: Int64
     }
 
-    /// The task.
     package var id: TaskID
     /// The damaged bytes, in order; empty for the whole file.
     package var damaged: [Damage]

@@ -94,7 +94,6 @@ extension TaskRecord {
         own.ranges[index].position = ranges[index].clamped(position)
     }
 
-    /// Adds the checksum of received bytes.
     package mutating func add(_ piece: PieceChecksum) { own.pieces = (pieces ?? []) + [piece] }
 
     /// A body has ended.

@@ -3,7 +3,6 @@ import Foundation
 
 /// The payload of an info file. Its members and their order are in `visitFields`.
 extension TaskRecord {
-    /// The record as JSON.
     package func json() throws -> [UInt8] {
         var copy = self
         return try copy.jsonText().bytes

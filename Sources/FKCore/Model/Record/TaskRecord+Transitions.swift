@@ -109,10 +109,8 @@ extension TaskRecord {
     /// Stores a server's digest of the whole file.
     package mutating func adopt(_ digest: Checksum) { own.validator?.digest = digest }
 
-    /// Stores the mirrors that servers have offered.
     mutating func setOffered(_ urls: [String]) { own.offered = urls }
 
-    /// Stores the head of the last response.
     package mutating func adopt(_ head: ResponseHead) {
         own.response = head
         pass(through: head.via)
@@ -172,7 +170,6 @@ extension TaskRecord {
         own.completedBy = Version.text
     }
 
-    /// The finished file is synced.
     package mutating func recordSynced() {
         own.synced = true
         dropPieces()
@@ -217,7 +214,6 @@ extension TaskRecord {
     /// - Parameter paths: the other places of the finished file, removed after this record is written.
     package mutating func leaveBehind(_ paths: [String]) { own.leftBehind = paths.isEmpty ? nil : paths }
 
-    /// The file was moved aside.
     package mutating func setAside(_ file: SetAsideFile) { own.setAside = (setAside ?? []) + [file] }
 
     /// The finished file stays until another fetch replaces it.
@@ -334,10 +330,8 @@ extension TaskRecord {
     /// Requests use another address, or the task's own URL again.
     package mutating func relink(to address: String) { own.link = address.isExactly(task.url) ? nil : address }
 
-    /// The task becomes a member of the barrel.
     package mutating func join(_ barrel: String) { barrels.append(barrel) }
 
-    /// The task leaves the barrel.
     package mutating func leave(_ barrel: String) { barrels.removeAll { $0.isExactly(barrel) } }
 
     /// The application uses the finished file.

@@ -22,16 +22,13 @@ package struct TaskRecord: Sendable, Hashable {
         _modify { yield &SharedFields.only(&shared).fields }
     }
 
-    /// The task's id.
     package var id: TaskID { own.id }
-    /// The description of the task.
     package var task: TaskDescription {
         get { own.task }
         set { own.task = newValue }
     }
     /// The submission number: unique in the work path, ascending.
     package var number: UInt64 { own.number }
-    /// The state of the task.
     package var state: DownloadState {
         get { own.state }
         set { own.state = newValue }
@@ -46,7 +43,6 @@ package struct TaskRecord: Sendable, Hashable {
     package var expected: Int64? { own.expected }
     /// The validator of the stored bytes; nil without one.
     package var validator: Validator? { own.validator }
-    /// The digest of the validator.
     package var serverDigest: Checksum? { own.validator?.digest }
     /// The URL that `validator` belongs to; nil for the task's own. Validators of two URLs cannot be compared.
     package var source: String? { own.source }
@@ -71,7 +67,6 @@ package struct TaskRecord: Sendable, Hashable {
     package var completedBy: String? { own.completedBy }
     /// The last response head; nil without one.
     package var response: ResponseHead? { own.response }
-    /// The barrels that the task is a member of.
     package var barrels: [String] {
         get { own.barrels }
         set { own.barrels = newValue }
@@ -95,7 +90,6 @@ package struct TaskRecord: Sendable, Hashable {
     /// Absolute paths where the finished file still is after a response middleware has moved it. They are removed
     /// after this record is written.
     package var leftBehind: [String]? { own.leftBehind }
-    /// When the task was created.
     package var created: Date { own.created }
     /// When its first attempt started.
     package var started: Date? { own.started }

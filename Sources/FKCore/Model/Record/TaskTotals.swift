@@ -59,9 +59,7 @@ package struct TaskTotals: Sendable, Hashable {
 
     // MARK: Sums
 
-    /// The number of tasks.
     package var count: Int { Int(counts.wrappedSum()) }
-    /// The received bytes.
     package var received: Int64 { receivedBytes.wrappedSum() }
     /// The sum of the lengths. A task of unknown length counts with its received bytes.
     package var expected: Int64 { knownBytes.wrappedSum() }
@@ -82,7 +80,6 @@ package struct TaskTotals: Sendable, Hashable {
         return states
     }
 
-    /// The number of tasks in a state.
     package func count(_ state: DownloadState) -> Int { Int(counts[state.index]) }
 
     /// The sums over the tasks in some states.

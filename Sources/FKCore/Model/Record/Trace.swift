@@ -16,20 +16,17 @@ package struct Trace: Codable, Sendable, Hashable {
     /// True if runs or redirects were left out, because the record has no room for them.
     package private(set) var isCut: Bool?
 
-    /// Creates a trace without an entry.
     package init() {}
 
     /// True if a response middleware has changed or copied the file: its digest says nothing of the present one.
     package private(set) var isChanged: Bool?
 
-    /// True if it has no entry.
     package var isEmpty: Bool { self == Trace() }
 
     /// A source and the bytes that it has sent; nil is the task's own URL.
     package struct Run: Sendable, Hashable {
         /// The masked URL, or its origin if the URL was too long.
         package var source: String?
-        /// The bytes.
         package var range: Range<Int64>
     }
 

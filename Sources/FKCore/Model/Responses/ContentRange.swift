@@ -17,7 +17,6 @@ package struct ContentRange: Sendable, Hashable {
         package var last: Int64
         /// The offset after the last byte.
         package var end: Int64 { last + 1 }
-        /// The number of bytes.
         package var count: Int64 { last - first + 1 }
     }
 
@@ -41,6 +40,20 @@ package struct ContentRange: Sendable, Hashable {
             first <= last, last < Int64.max, total.map({ $0 > last }) ?? true
         else { return nil }
         range = Span(first: first, last: last)
+    }
+}
+
+extension ResponseHead {
+    /// True if the body is a part of the file by its `Content-Range`. A 206 is one unless its range is the whole file. The field
+    /// has no meaning in a 200 (RFC 9110 section 14.4), but servers that send it mean a part, unless the range starts at byte 0
+    /// and its total is the length of the body.
+    package var isPart: Bool {
+        guard let answer = self["Content-Range"].flatMap(ContentRange.init), answer.unit == "bytes",
+            let range = answer.range
+        else { return status == 206 }
+        let length = (try? ContentLength.parse(self)) ?? range.count
+        if status == 206, answer.total == nil || range.count != length { return true }
+        return range.first > 0 || answer.total ?? length != length
     }
 }
 

@@ -26,9 +26,10 @@ package enum ServerDigest {
         guard !head.carried.isEmpty || head.fields.indices.contains(where: { isDigestField(head.fields[$0].name) })
         else { return nil }
         var found = structured(head["Repr-Digest"])
-        if head.status != 206 { found += structured(head["Content-Digest"]) + instance(head["Digest"]) }
+        let isPart = head.status == 206 || head.isPart
+        if !isPart { found += structured(head["Content-Digest"]) + instance(head["Digest"]) }
         if head.contentCoding == nil { found += structured(head["Unencoded-Digest"]) }
-        for name in head.status == 206 ? [blobMD5] : ["Content-MD5", blobMD5] {
+        for name in isPart ? [blobMD5] : ["Content-MD5", blobMD5] {
             if let md5 = head[name].flatMap({ checksum(.md5, base64: $0) }) { found.append(md5) }
         }
         // A file that is stored with gzip and sent without has the hash of other bytes.
@@ -36,7 +37,7 @@ package enum ServerDigest {
         if stored == "identity" || stored == head.contentCoding {
             found += instance(head["x-goog-hash"], isStore: true)
         }
-        if head.status != 206, head["x-amz-checksum-type"]?.uppercased() != "COMPOSITE" {
+        if !isPart, head["x-amz-checksum-type"]?.uppercased() != "COMPOSITE" {
             found += stores.compactMap { algorithm in
                 head["x-amz-checksum-" + algorithm.plainName].flatMap { checksum(algorithm, base64: $0) }
             }
@@ -57,7 +58,7 @@ package enum ServerDigest {
             tag.utf8.count == 66, tag.hasPrefix("\""), tag.hasSuffix("\"")
         else { return nil }
         let total =
-            head.status == 206
+            head.status == 206 || head.isPart
             ? head["Content-Range"].flatMap(ContentRange.init)?.total : try? ContentLength.parse(head)
         guard total == size else { return nil }
         return try? Checksum(.sha256, hex: String(tag.dropFirst().dropLast()))

@@ -31,7 +31,6 @@ package struct StructuredField {
     package struct Item: Sendable, Hashable {
         /// Its value. A key alone is a Boolean.
         package var value: Value
-        /// Its parameters by key.
         package var parameters: [String: Value]
     }
 

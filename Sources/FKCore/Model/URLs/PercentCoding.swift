@@ -38,7 +38,6 @@ package enum PercentCoding {
 }
 
 extension UInt8 {
-    /// True for 0 to 9.
     package var isASCIIDigit: Bool { (0x30...0x39).contains(self) }
     /// True for A to Z in either case.
     package var isASCIILetter: Bool { (0x41...0x5a).contains(self) || (0x61...0x7a).contains(self) }

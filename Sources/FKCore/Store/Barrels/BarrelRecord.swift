@@ -3,11 +3,9 @@ import Foundation
 
 /// One member of a barrel: enough to find its task, and to export the barrel without reading info files.
 package struct BarrelMember: Codable, Sendable, Hashable {
-    /// The task's id.
     package var id: TaskID
     /// The URL, percent-encoded, so it contains no spaces, tabs or line feeds.
     package var url: String
-    /// Creates a member.
     package init(id: TaskID, url: String) {
         self.id = id
         self.url = url
@@ -18,7 +16,6 @@ package struct BarrelMember: Codable, Sendable, Hashable {
 package struct BarrelRecord: Codable, Sendable, Hashable {
     /// The barrel's name, unique in the work path.
     package var name: String
-    /// When the barrel was created.
     package var created: Date
     /// The defaults for its new members.
     package var options: BarrelOptions

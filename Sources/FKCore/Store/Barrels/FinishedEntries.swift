@@ -38,13 +38,15 @@ struct FinishedEntry {
 
     static let maxText = 1 << 14
 
-    /// The info, without barrels and the time of the last byte.
+    /// The info, without barrels and the time of the last byte. A file that a response middleware has changed has another length than the
+    /// one here: its record tells.
     var info: DownloadInfo {
         var info = DownloadInfo(
             id: id, url: url, state: .complete, count: ByteCount(received: received, expected: expected))
         info.attempts = attempts
         info.path = path
         info.knownName = path?.lastPathPart
+        info.lengthLeft = expected
         return info
     }
 }
@@ -226,7 +228,6 @@ package final class FinishedSpool {
     private let path: String
     private let descriptor: Int32
     private let writer: FinishedWriter
-    /// The number of entries.
     package private(set) var count = 0
 
     /// - Throws: `.noSpace` or `.disk`.

@@ -3,12 +3,15 @@ import Foundation
 
 /// An empty folder that another one with its content replaces by a rename: that of a set or of an unpacked archive.
 package enum EmptyFolder {
+    /// The obstacle that a rename tells by `EBUSY`: `obstacle` does not see a folder of the same file system that is mounted there.
+    package static let mounted = "another file system is mounted there"
+
     /// Why the folder cannot be replaced, as a clause; nil if it can.
     package static func obstacle(_ path: String) -> String? {
         var (own, outer, here) = (stat(), stat(), stat())
         guard lstat(path, &own) == 0 else { return nil }
         if stat(path.folderPart, &outer) == 0, outer.st_dev != own.st_dev {
-            return "another file system is mounted there"
+            return mounted
         }
         if stat(".", &here) == 0, here.st_ino == own.st_ino, here.st_dev == own.st_dev {
             return "it is the current folder"

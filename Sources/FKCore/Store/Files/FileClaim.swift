@@ -33,9 +33,7 @@ package enum FileClaim: String, Sendable, Hashable, CaseIterable {
     package struct Found: Hashable {
         /// False for a folder, a symlink or any other entry.
         package var isRegular = true
-        /// The file.
         package var identity: FileIdentity
-        /// Its mark.
         package var mark: FileOwner.Mark
 
         init(isRegular: Bool = true, identity: FileIdentity, mark: FileOwner.Mark) {

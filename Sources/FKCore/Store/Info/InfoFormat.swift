@@ -19,7 +19,6 @@ package enum InfoFormat {
     /// The size of generation, length and CRC before a slot's payload.
     static let slotHeaderSize = 16
     static let usualSlotSize = TaskRecord.usualPayload
-    /// The number of counter words.
     package static let counterCount = 64
     /// The maximum size of a payload in bytes. Larger ones are neither written nor parsed.
     package static let maxPayload = 16 << 20

@@ -25,7 +25,6 @@ package final class LiveCounters: Sendable {
     /// Counters from this index on are kept only in memory.
     package static let mirroredCount = InfoFormat.counterCount
 
-    /// The number of counters.
     package let count: Int
     private nonisolated(unsafe) let values: UnsafeMutablePointer<Atomic<Int64>>
     /// The last value written to the mirror, for each counter with a word there.
@@ -189,7 +188,6 @@ package final class LiveCounters: Sendable {
 
     // MARK: Mirror
 
-    /// True while there is a mirror.
     package var isAttached: Bool { mirrors.withLock { $0.present != nil } }
 
     /// Opens the counters of an info file and writes the current values to them. It replaces the previous mirror.

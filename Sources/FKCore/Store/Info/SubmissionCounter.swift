@@ -7,7 +7,6 @@ import Foundation
 /// of 1,024, so there is one write per 1,024 tasks; a crash skips at most that many. Only for the process that owns
 /// the engine, from any thread.
 package final class SubmissionCounter: Sendable {
-    /// The size of a block.
     package static let block: UInt64 = 1_024
     private static let size = 16
 

@@ -5,7 +5,6 @@ import Foundation
 ///
 /// It changes nothing. Unreadable info files are skipped and reported; only the engine moves them.
 package struct StoreReader: Sendable {
-    /// The work path that it reads.
     package let workPath: WorkPath
 
     /// The shards whose tasks count as well; nil for the work path alone.

@@ -49,7 +49,6 @@ package struct Shard: Sendable, Hashable, CustomStringConvertible {
         return digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
     }
 
-    /// True if the task belongs to this shard.
     package func contains(_ id: TaskID) -> Bool { Self(of: id, count: count).index == index }
 
     /// `3/8`

@@ -4,12 +4,9 @@ import Foundation
 /// How a list is divided, as its first run recorded it. All later runs use the same division: with another count, two
 /// shards could fetch the same file.
 package struct ShardPlan: Sendable, Hashable, Codable {
-    /// The number of shards.
     package var count: Int
-    /// The scheduler's numbers.
     package var numbering: ShardNumbering
 
-    /// Creates a plan.
     package init(count: Int, numbering: ShardNumbering) {
         self.count = count
         self.numbering = numbering

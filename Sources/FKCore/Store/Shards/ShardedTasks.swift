@@ -18,7 +18,6 @@ struct ShardedTasks: Sendable {
         counts = Set(shards.map(\.count)).sorted()
     }
 
-    /// The work paths of the shards.
     var workPaths: [WorkPath] { shards.map(root.shard) }
 
     /// The work path that has the task's record: that of its shard if it knows the task.

@@ -43,7 +43,6 @@ package struct DailyWindow: Codable, Sendable, Hashable {
         return "\(two(minute / 60)):\(two(minute % 60))"
     }
 
-    /// True if it contains a minute of the day.
     package func contains(_ minute: Int) -> Bool {
         begin < end ? (begin..<end).contains(minute) : minute >= begin || minute < end
     }

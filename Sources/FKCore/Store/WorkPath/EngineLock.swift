@@ -15,7 +15,6 @@ package final class EngineLock: Sendable {
         package var host: String
         /// The boot in which the holder started.
         package var bootID: String
-        /// When the holder started.
         package var started: Date
         /// The time of the holder's last tick, which is at most about a second old while it works.
         package var tick: Date
@@ -94,19 +93,26 @@ package final class EngineLock: Sendable {
     /// Acquires the lock; nil while another holder has it. It waits up to about 5 ms, because `isHeld` of another
     /// process holds the lock for an instant, which must not look like an engine.
     ///
-    /// - Throws: `.workPathUnusable`, `.noSpace` or `.disk` if the lock file cannot be used.
+    /// - Throws: `.workPathUnusable` or `.noSpace` if the lock file cannot be used; `.disk` if too many files are open.
     package static func tryAcquire(_ workPath: WorkPath) throws -> EngineLock? {
         let path = workPath.lockPath
         for attempt in 0..<5 {
             if attempt > 0 { usleep(1_000) }
-            let descriptor = try FileIO.open(path, O_RDWR | O_CREAT)
+            let descriptor: Int32
+            do {
+                descriptor = try FileIO.open(path, O_RDWR | O_CREAT)
+            } catch let error as DownloadError where error.code == .disk && !error.isRetryable {
+                throw DownloadError(.workPathUnusable, error.message, underlying: error.underlying)
+            }
             guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
                 let code = errno
                 FileIO.close(descriptor)
                 if code == EWOULDBLOCK || code == EINTR { continue }
-                guard FileLock.unsupported.contains(code) else { throw DownloadError(system: code, "lock", path) }
+                let reason =
+                    FileLock.unsupported.contains(code)
+                    ? "The file system of \(path) has no locks" : "The file \(path) cannot be locked"
                 throw DownloadError(
-                    .workPathUnusable, "The file system of \(path) has no locks: choose a local work path.",
+                    .workPathUnusable, "\(reason): choose a local work path.",
                     underlying: String(cString: strerror(code)))
             }
             // If the file was removed between opening and locking, this lock excludes no other process.

@@ -205,7 +205,6 @@ extension HostTurns {
         /// The longest interval: no time overflows with it.
         private static let longest: Int64 = 1 << 55
 
-        /// An empty line.
         package init() {}
 
         /// The end of the interval since the last request; nil without one, or if its time is of another clock.

@@ -39,7 +39,6 @@ package struct WaitNotice: Codable, Sendable, Hashable {
     /// When the engine began, for readers. The engine itself does not write it.
     package var since: Date?
 
-    /// Creates an empty notice.
     package init() {}
 
     /// Larger files are ignored: 64 bytes for each of ten thousand hosts.

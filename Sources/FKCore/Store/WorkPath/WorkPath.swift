@@ -95,7 +95,6 @@ package struct WorkPath: Sendable, Hashable {
 
     /// Compares the bytes of the roots.
     package static func == (one: WorkPath, other: WorkPath) -> Bool { one.root.isExactly(other.root) }
-    /// Hashes the bytes of the root.
     package func hash(into hasher: inout Hasher) { ExactText(root).hash(into: &hasher) }
 
     // MARK: Names
@@ -139,7 +138,6 @@ package struct WorkPath: Sendable, Hashable {
     package var setsFolder: String { root + "/sets" }
     /// The folder of the info files.
     package var tasksFolder: String { root + "/tasks" }
-    /// The folder of the barrel files.
     package var barrelsFolder: String { root + "/barrels" }
     /// The folder of the requests to the engine.
     package var mailboxFolder: String { root + "/mailbox" }
@@ -152,7 +150,6 @@ package struct WorkPath: Sendable, Hashable {
     /// The folder of unreadable files.
     package var quarantineFolder: String { root + "/quarantine" }
 
-    /// The info file of a task.
     package func infoPath(_ id: TaskID) -> String {
         // Built from bytes instead of strings, because it is called several times per task.
         var root = root

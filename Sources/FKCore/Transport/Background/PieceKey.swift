@@ -4,7 +4,6 @@ import Foundation
 /// The name of a piece that a `FileTransport` fetches. It travels with the request as text, because the process that
 /// receives the file may not be the one that asked for it.
 package struct PieceKey: Sendable, Hashable, CustomStringConvertible {
-    /// The task.
     package let task: TaskID
     /// The generation of its record: the submission number. A task that was trashed and added again has another one.
     package let generation: UInt64
@@ -17,7 +16,6 @@ package struct PieceKey: Sendable, Hashable, CustomStringConvertible {
     /// The offset after the last byte; nil for the whole file, requested without `Range`.
     package let end: Int64?
 
-    /// Creates a key.
     package init(
         task: TaskID, generation: UInt64, form: UInt64 = 0, condition: UInt64 = 0, start: Int64 = 0, end: Int64? = nil
     ) {

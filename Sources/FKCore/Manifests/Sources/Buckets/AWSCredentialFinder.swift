@@ -8,7 +8,6 @@ import Foundation
 ///
 /// They go to the process's `AWSCredentialBook`, which `AWSCredentials.usual` reads, and to no file.
 package struct AWSCredentialFinder: Sendable {
-    /// Where credentials are.
     enum Place: Sendable, Hashable {
         /// A file with a token, which STS takes for a role.
         case webIdentity(tokenFile: String, role: String, session: String)
@@ -22,7 +21,6 @@ package struct AWSCredentialFinder: Sendable {
 
     private let environment: [String: String]
 
-    /// Creates a finder.
     package init(_ environment: [String: String]) { self.environment = environment }
 
     /// Makes sure that the credentials of the book are there and valid for five minutes more. It does nothing if the variables or the
@@ -151,8 +149,6 @@ package struct AWSCredentialFinder: Sendable {
         var ends: Int64?
 
         /// Reads the JSON of a program, a container or an instance.
-        ///
-        /// - Throws: `AnswerFault`.
         init(json bytes: [UInt8]) throws(AnswerFault) {
             let object = try SourceJSON.object(bytes, "the answer")
             if let code = object["Code"]?.string, code != "Success" {
@@ -164,8 +160,6 @@ package struct AWSCredentialFinder: Sendable {
         }
 
         /// Reads the XML of STS.
-        ///
-        /// - Throws: `AnswerFault`.
         init(xml bytes: [UInt8]) throws(AnswerFault) {
             var values: [String: String] = [:]
             do {
@@ -352,11 +346,9 @@ package struct AWSCredentialFinder: Sendable {
 
 /// Renews the credentials of AWS before a signed request, if a server or a program has them.
 package struct AWSCredentialMiddleware: RequestMiddleware, RetryMiddleware {
-    /// The name in `fk why`.
     package let name = "aws-credentials"
     private let finder: AWSCredentialFinder
 
-    /// Creates the middleware.
     package init(_ environment: [String: String]) { finder = AWSCredentialFinder(environment) }
 
     /// Before everything that sends the request.

@@ -4,14 +4,12 @@ import Foundation
 /// Sends Google's token, or Azure's shared access signature, with requests for the objects of a bucket. They are added to each request and
 /// never stored.
 package struct BucketMiddleware: RequestMiddleware {
-    /// The name in `fk why`.
     package let name: String
     private let store: BucketPlace.Store
     private let environment: [String: String]
     /// The origin of the store; nil for Azure's accounts, which have hosts of their own.
     private let origin: URLOrigin?
 
-    /// The middlewares for the tokens of an environment.
     package static func all(_ environment: [String: String]) -> [BucketMiddleware] {
         var all: [BucketMiddleware] = []
         if BucketToken.field(.gs, environment) != nil {
@@ -39,7 +37,6 @@ package struct BucketMiddleware: RequestMiddleware {
         .matching { [store] in $0.attributes[SourceOrders.tokenAttribute] == store.rawValue }
     }
 
-    /// `Authorization`.
     package var secretHeaders: [String] { ["Authorization"] }
 
     /// Adds the token to a request to the store that has none.
@@ -70,12 +67,10 @@ package struct BucketMiddleware: RequestMiddleware {
 /// Refuses to sign a request for an object of S3 at another server than the one that the environment's credentials are for. The keys of one
 /// run may be others than those of the run that has listed the bucket.
 package struct BucketServerMiddleware: RequestMiddleware {
-    /// The name in `fk why`.
     package let name = "bucket-server"
     /// The server that the environment names; nil for Amazon's.
     private let endpoint: URLOrigin?
 
-    /// Creates the middleware.
     package init(_ environment: [String: String]) {
         // A bucket cannot be listed at an endpoint that is no URL.
         endpoint = (try? BucketServer.endpointOfS3(in: environment)).flatMap { URLOrigin($0) }

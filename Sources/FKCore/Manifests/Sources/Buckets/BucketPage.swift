@@ -4,7 +4,6 @@ import Foundation
 /// A page of the objects of a bucket: the answer to S3's ListObjectsV2, which Google's XML API has as well, or to Azure's List
 /// Blobs.
 struct BucketPage: Sendable {
-    /// An object of the bucket.
     struct Object: Sendable, Hashable {
         /// The whole key, decoded.
         var key = ""
@@ -30,9 +29,6 @@ struct BucketPage: Sendable {
     /// The most objects of a page: five times the 1,000 of S3 and Google, and Azure's 5,000.
     static let maxObjects = 5_000
 
-    /// Reads a page.
-    ///
-    /// - Throws: `AnswerFault`.
     init(_ bytes: [UInt8]) throws(AnswerFault) {
         var page = Draft()
         do {

@@ -20,7 +20,6 @@ struct BucketPlace: Sendable, Hashable {
         }
     }
 
-    /// The store.
     let store: Store
     /// The account, of Azure alone.
     let account: String
@@ -100,7 +99,6 @@ struct BucketPlace: Sendable, Hashable {
 
 /// The addresses of a bucket at its server.
 struct BucketServer: Sendable, Hashable {
-    /// The store.
     let store: BucketPlace.Store
     /// The URL of the bucket, without a final slash.
     let base: String
@@ -206,13 +204,7 @@ struct BucketServer: Sendable, Hashable {
     private static func endpoint(_ named: (name: String, value: String)) throws(DownloadError) -> String {
         // Google's libraries take a host without a scheme.
         let text = named.value.contains("://") ? named.value : "http://\(named.value)"
-        do throws(DownloadError) {
-            var url = try URLNormalizer.normalize(text)
-            while url.hasSuffix("/") { url.removeLast() }
-            return url
-        } catch {
-            throw DownloadError(error.code, "\(named.name): \(error.message)")
-        }
+        return try SourceEndpoint.url(text, of: named.name)
     }
 }
 

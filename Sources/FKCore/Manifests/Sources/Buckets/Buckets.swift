@@ -39,7 +39,6 @@ struct BucketAccess {
     private let bucket: BucketPlace
     private let client: SourceClient
     private var server: BucketServer
-    /// True if requests are signed.
     private let isSigned: Bool
     private var hasMoved = false
     /// True once credentials that had ended were replaced.
@@ -182,8 +181,7 @@ struct BucketAccess {
             $0.isWanted = { _ in false }
         }
         var object = BucketPage.Object(key: bucket.key)
-        let tag = answer.head.first("ETag")
-        object.entityTag = tag.flatMap { BucketPage.quoted($0) }
+        object.entityTag = answer.head.first("ETag").flatMap { BucketPage.quoted($0) }
         object.size = try? ContentLength.parse(answer.head)
         object.modified = answer.head.first("Last-Modified").flatMap { HTTPDate.parse($0) }.map {
             Int64($0.timeIntervalSince1970)
@@ -315,7 +313,6 @@ enum BucketToken {
         return url + (url.contains("?") ? "&" : "?") + query
     }
 
-    /// True if there is a token of the store.
     static func isThere(_ store: BucketPlace.Store, _ environment: [String: String]) -> Bool {
         store == .az ? signature(environment) != nil : field(store, environment) != nil
     }

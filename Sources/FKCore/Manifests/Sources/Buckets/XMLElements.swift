@@ -9,12 +9,9 @@ enum XMLElements {
         var path: [String]
         /// The text directly in it.
         var text: String
-        /// Its attributes.
         var attributes: [(name: String, value: String)]
     }
 
-    /// Reads a document.
-    ///
     /// - Parameters:
     ///   - root: false refuses the document by the name of its root.
     ///   - take: receives every element below the root at its end, inner ones first.

@@ -47,7 +47,6 @@ struct Hubs: Source {
     }
 }
 
-/// The requests for the files of a repository.
 private struct HubRequests: Sendable {
     let endpoint: String
     let reference: HubReference

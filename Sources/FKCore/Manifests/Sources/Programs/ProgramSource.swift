@@ -12,15 +12,12 @@ package struct ProgramSource: Source {
     /// False for a program that came with a copy of a work path.
     private let isTrusted: Bool
 
-    /// Creates the source of a program.
     package init(_ program: SourceProgram, isTrusted: Bool = true) {
         self.program = program
         self.isTrusted = isTrusted
     }
 
-    /// The scheme of the program.
     package var schemes: [String] { [program.scheme] }
-    /// `SCHEME:REST`
     package var form: String { "\(program.scheme):REST" }
 
     /// Any text behind the scheme is a place.

@@ -100,7 +100,6 @@ package struct SourceProgramList: Sendable {
         ) { $0.scheme }
     }
 
-    /// The program of a scheme; nil if there is none.
     package subscript(scheme: String) -> SourceProgram? { programs.first { $0.scheme == scheme.lowercased() } }
 
     /// True if a program was added to this work path, and not to the one that this is a copy of.
@@ -145,8 +144,6 @@ package struct SourceProgramList: Sendable {
         return true
     }
 
-    /// Removes a program.
-    ///
     /// - Throws: `.notFound` if there is none of that scheme.
     package mutating func remove(scheme: String) throws(DownloadError) {
         guard let program = self[scheme] else {
@@ -156,9 +153,7 @@ package struct SourceProgramList: Sendable {
         file[home: program.scheme] = nil
     }
 
-    /// Lets all programs run that came with a copy of the work path.
-    ///
-    /// - Returns: their schemes.
+    /// Lets all programs run that came with a copy of the work path. Returns their schemes.
     package mutating func trust() -> [String] {
         let untrusted = programs.filter { !isTrusted($0) }
         untrusted.forEach { trust($0) }

@@ -20,9 +20,7 @@ package struct Records: Source {
     package struct Servers: Sendable {
         /// The resolver of DOIs.
         package var doi = "https://doi.org"
-        /// Zenodo.
         package var zenodo = "https://zenodo.org"
-        /// DataCite's API.
         package var dataCite = "https://api.datacite.org"
         /// The token of Zenodo, `ZENODO_TOKEN`, which goes to that server alone; nil for none.
         package var zenodoToken: String?
@@ -45,8 +43,6 @@ package struct Records: Source {
         case zenodo(String)
         case url(String)
 
-        /// Reads a name.
-        ///
         /// - Throws: `.invalidArgument` for a malformed one.
         init(_ reference: SourceReference, _ servers: Servers) throws(DownloadError) {
             let rest = reference.rest
@@ -80,12 +76,10 @@ package struct Records: Source {
     /// The settings for reading it. Without a base, relative URLs are below the folder of the list's own.
     package var reading = Manifest.Reading()
 
-    /// Creates the source.
     package init() {}
 
     /// `doi` and `zenodo`. The URL of a record is one of a folder too, so it is no scheme of this source: a command decides.
     package var schemes: [String] { ["doi", "zenodo"] }
-    /// `doi:10.X/Y` or `zenodo:NUMBER`
     package var form: String { "doi:10.X/Y or zenodo:NUMBER" }
 
     /// Reads a name, or the URL of a record. A DOI leads to any server, so none gets the owner's secrets.
@@ -358,7 +352,6 @@ private struct RecordSearch {
             || link.parameters["type"] == "application/ld+json"
     }
 
-    /// A list of URLs.
     private static func found(_ urls: [String]) -> Found? {
         let urls = urls.filter { InputURL.fault(in: $0) == nil }
         guard !urls.isEmpty else { return nil }

@@ -120,7 +120,6 @@ enum RegistryLogin: Sendable, Hashable {
     }
 }
 
-/// A token of a registry.
 struct RegistryToken: Sendable, Hashable {
     /// The value for `Authorization: Bearer`.
     var text: String

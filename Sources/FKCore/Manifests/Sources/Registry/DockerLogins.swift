@@ -41,7 +41,6 @@ struct DockerLogins: Sendable {
         self.fault = fault
     }
 
-    /// Reads documents.
     init(_ documents: [[UInt8]]) {
         self.documents = documents.compactMap { bytes in
             var reader = JSONReader(bytes)
@@ -78,7 +77,6 @@ struct DockerLogins: Sendable {
         registry == "docker.io" ? "https://index.docker.io/v1/" : registry
     }
 
-    /// Reads the answer of a helper.
     static func login(ofHelper bytes: [UInt8]) -> Entry? {
         var reader = JSONReader(bytes)
         guard let object = try? reader.value().object, let user = object["Username"]?.string,

@@ -63,10 +63,7 @@ enum RegistryManifest: Sendable {
         }
     }
 
-    /// Reads a document.
-    ///
     /// - Parameter mediaType: `Content-Type` of the answer; the document's own counts first.
-    /// - Throws: `AnswerFault`.
     init(_ bytes: [UInt8], mediaType: String?) throws(AnswerFault) {
         var reader = JSONReader(bytes)
         let object: JSONReader.Object

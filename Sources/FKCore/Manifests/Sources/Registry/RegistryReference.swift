@@ -8,7 +8,6 @@ struct RegistryReference: Sendable, Hashable, CustomStringConvertible {
         case ollama
     }
 
-    /// The scheme that it was written with.
     let kind: Kind
     /// The registry as people write it, with its port.
     let registry: String
@@ -19,10 +18,8 @@ struct RegistryReference: Sendable, Hashable, CustomStringConvertible {
     /// The digest that pins the manifest, as `sha256:HEX`; nil for none.
     let digest: String?
 
-    /// The registry of Ollama's models.
     static let ollama = "registry.ollama.ai"
 
-    /// True if the text has one of the schemes.
     static func isOne(_ text: String) -> Bool { text.hasPrefix("oci:") || text.hasPrefix("ollama:") }
 
     /// Parses a reference. The tag is `latest` if neither a tag nor a digest is named.
@@ -97,7 +94,6 @@ struct RegistryReference: Sendable, Hashable, CustomStringConvertible {
         return "\(isLocal ? "http" : "https")://\(host)"
     }
 
-    /// The URL of a blob.
     func blob(_ digest: String, at base: String) -> String { "\(base)/v2/\(repository)/blobs/\(digest)" }
     /// The URL of a manifest, by a tag or a digest.
     func manifest(_ version: String, at base: String) -> String { "\(base)/v2/\(repository)/manifests/\(version)" }

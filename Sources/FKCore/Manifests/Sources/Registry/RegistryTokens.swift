@@ -5,7 +5,6 @@ import Foundation
 
 /// The values of `Authorization` for the repositories of registries. They are in memory only, and are asked for again before they end.
 final class RegistryTokens: Sendable {
-    /// Those of this process.
     static let shared = RegistryTokens()
 
     private struct Key: Hashable {
@@ -38,9 +37,8 @@ final class RegistryTokens: Sendable {
 
     /// The value of the field for a repository; nil if none is known, or none is needed.
     func known(_ base: String, _ repository: String, _ login: String?) -> String? {
-        state.withLock { state in
-            let known = state.known[Key(base: base, repository: repository, login: login)]
-            return known.flatMap { $0.ends > .now ? $0.field : nil }
+        state.withLock {
+            $0.known[Key(base: base, repository: repository, login: login)].flatMap { $0.ends > .now ? $0.field : nil }
         }
     }
 
@@ -202,11 +200,9 @@ final class RegistryTokens: Sendable {
 /// Sends the token of a registry with requests for its blobs and manifests. It is asked for by each process, is never stored, and does
 /// not follow the redirect to the server of the bytes.
 package struct RegistryMiddleware: RequestMiddleware, RetryMiddleware {
-    /// The name in `fk why`.
     package let name = "registry-token"
     private let environment: [String: String]
 
-    /// Creates the middleware.
     package init(_ environment: [String: String]) { self.environment = environment }
 
     /// Only tasks of an artifact that the owner has named come to it: a list that names a blob gets no login.
@@ -214,7 +210,6 @@ package struct RegistryMiddleware: RequestMiddleware, RetryMiddleware {
         .matching { ["oci", "ollama"].contains($0.attributes[SourceOrders.tokenAttribute]) }
     }
 
-    /// `Authorization`.
     package var secretHeaders: [String] { ["Authorization"] }
 
     /// Adds the token to a request that has none or a login, and asks for a manifest as it is.

@@ -33,7 +33,6 @@ enum ENAReport {
         return text.hasPrefix("ERZ") || text.hasPrefix("SRZ") || text.hasPrefix("DRZ") ? .analysis : .run
     }
 
-    /// The URL of a report.
     static func url(of accession: String, at api: String) -> String {
         let kind = kind(of: accession)
         return "\(api)/filereport?accession=\(accession.uppercased())&result=\(kind.rawValue)&fields=\(kind.fields)"
@@ -130,7 +129,6 @@ enum ENAReport {
 
 /// The files of an item of the Internet Archive (`ia:ITEM`), by its metadata API.
 enum ArchiveItem {
-    /// True for the name of an item.
     static func isName(_ text: String) -> Bool {
         (1...100).contains(text.utf8.count) && text != "." && text != ".."
             && text.utf8.allSatisfy { $0.isASCIILetter || $0.isASCIIDigit || "._-@".utf8.contains($0) }

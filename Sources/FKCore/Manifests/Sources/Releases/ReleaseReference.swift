@@ -7,7 +7,6 @@ struct ReleaseReference: Sendable, Hashable, CustomStringConvertible {
     /// The tag; nil for the latest release.
     let tag: String?
 
-    /// True if the text has the scheme.
     static func isOne(_ text: String) -> Bool { text.hasPrefix("gh:") }
 
     /// Parses a reference.
@@ -38,7 +37,6 @@ struct ReleaseReference: Sendable, Hashable, CustomStringConvertible {
     /// The form that `init(parsing:)` reads.
     var description: String { "gh:\(repository)" + (tag.map { "@\($0)" } ?? "") }
 
-    /// The URL of the release at an API.
     func url(at api: String) -> String {
         let tag = tag.map { "tags/" + BaseURL.encoded($0).replacing("/", with: "%2F") } ?? "latest"
         return "\(api)/repos/\(repository)/releases/\(tag)"
@@ -52,7 +50,6 @@ struct ReleaseReference: Sendable, Hashable, CustomStringConvertible {
 
 /// A release with its files, as GitHub's API tells it. That of Gitea and Forgejo is alike, without digests.
 struct Release: Sendable {
-    /// A file of the release.
     struct Asset: Sendable, Hashable {
         var name: String
         /// The address that browsers use.
@@ -65,13 +62,11 @@ struct Release: Sendable {
         var updated: String?
     }
 
-    /// The tag.
     var tag: String
     /// True for a release that its author calls preliminary.
     var isPrerelease: Bool
     /// True for one that is not published.
     var isDraft: Bool
-    /// The files.
     var assets: [Asset] = []
     /// The files that are not complete yet.
     var unfinished: [String] = []
@@ -80,8 +75,6 @@ struct Release: Sendable {
     static let maxAssets = 10_000
 
     /// Reads the answer of the API.
-    ///
-    /// - Throws: `AnswerFault`.
     init(_ bytes: [UInt8]) throws(AnswerFault) {
         let object: JSONReader.Object = try SourceJSON.object(bytes, "the release")
         guard let tag = object["tag_name"]?.string, !tag.isEmpty else { throw AnswerFault("the release has no tag") }

@@ -67,7 +67,6 @@ struct ReleaseServer: Sendable {
         token = Self.variables.lazy.compactMap { environment[$0].flatMap(SourceSecret.token) }.first
     }
 
-    /// The release that a reference names.
     func release(_ reference: ReleaseReference, _ client: SourceClient) async throws(DownloadError) -> Release {
         let url = reference.url(at: api)
         let answer = try await get(url, client)
@@ -149,7 +148,6 @@ struct ReleaseServer: Sendable {
 
 /// Sends the token of a server of releases with requests to its API, and asks for the bytes of a file and not for its description.
 package struct ReleaseMiddleware: RequestMiddleware {
-    /// The name in `fk why`.
     package let name = "release-token"
     private let server: ReleaseServer
 
@@ -159,10 +157,8 @@ package struct ReleaseMiddleware: RequestMiddleware {
         self.server = server
     }
 
-    /// Only requests to the API come to it.
     package var scope: MiddlewareScope { .host(String(URLParts(server.api).hostPort)) }
 
-    /// `Authorization`.
     package var secretHeaders: [String] { ["Authorization"] }
 
     /// Adds the token to a request of a file to the server that has none.

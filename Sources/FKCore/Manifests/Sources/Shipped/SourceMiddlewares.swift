@@ -52,7 +52,6 @@ package enum SourceMiddlewares {
 }
 
 extension TokenMiddleware {
-    /// The middlewares for the tokens of an environment.
     package static func all(_ environment: [String: String]) -> [TokenMiddleware] {
         let servers = Records.Servers(environment)
         return [

@@ -24,8 +24,6 @@ enum DAVListing {
         }
     }
 
-    /// The entries of a folder.
-    ///
     /// - Throws: XML that is malformed or cut off, or is no answer of WebDAV.
     static func read(
         _ bytes: [UInt8], in folder: WebEntry, _ scope: SourceScope, base: String

@@ -7,9 +7,7 @@ package enum FolderListing {
 
     /// True if a page is the listing of a folder that `fk get -r` and `Downloader.listing` read.
     ///
-    /// - Parameters:
-    ///   - bytes: the page, or its first `maxBytes`.
-    ///   - url: the URL of the folder.
+    /// - Parameter bytes: the page, or its first `maxBytes`.
     package static func isOne(_ bytes: [UInt8], of url: String) -> Bool {
         let base = String(url.prefix { $0 != "?" && $0 != "#" })
         guard base.hasSuffix("/"), let scope = SourceScope(base) else { return false }
@@ -23,12 +21,7 @@ package enum FolderListing {
 
 /// Reads the HTML that a web server makes of a folder: nginx, Apache, lighttpd, Caddy, IIS, Python, Go, rclone and similar ones.
 enum HTMLListing {
-    /// The entries of a folder.
-    ///
-    /// - Parameters:
-    ///   - folder: the folder of the listing.
-    ///   - scope: that of the place.
-    ///   - base: the URL of the page.
+    /// - Parameter base: the URL of the page.
     /// - Throws: a page that is cut off, or is none that a server makes of a folder.
     static func read(
         _ bytes: [UInt8], in folder: WebEntry, _ scope: SourceScope, base: String

@@ -3,8 +3,6 @@ import Foundation
 
 /// Reads the JSON that nginx (`autoindex_format json`) and Caddy (`browse`) make of a folder.
 enum JSONListing {
-    /// The entries of a folder.
-    ///
     /// - Throws: JSON of another shape, or that is cut off.
     static func read(
         _ bytes: [UInt8], in folder: WebEntry, _ scope: SourceScope, base: String

@@ -4,7 +4,6 @@ import FKMiddleware
 ///
 /// The text of the row comes with each link: in a listing, the time and the size in words.
 struct LinkScanner {
-    /// A link of the page.
     struct Link {
         /// The value of `href`, with its character references decoded and without line ends.
         var target: [UInt8]
@@ -46,7 +45,6 @@ struct LinkScanner {
     /// Elements whose end shows that a page is whole.
     private enum Frame { case html, body, table, list }
 
-    /// Reads a page.
     init(_ bytes: [UInt8]) {
         self.bytes = bytes
         scan()

@@ -5,7 +5,6 @@ import FKTransport
 struct LinkTarget {
     /// The URL without its fragment, percent-encoded.
     let url: String
-    /// True if the link has a query.
     let hasQuery: Bool
     /// True if the link names a part of the page only.
     let isFragment: Bool
@@ -31,10 +30,6 @@ struct LinkTarget {
     }
 
     /// Resolves a link; nil for other schemes than http and https, and for what is no URL.
-    ///
-    /// - Parameters:
-    ///   - reference: the text of the link.
-    ///   - base: that of the page.
     init?(_ reference: [UInt8], base: Base) {
         if Self.isPlainName(reference) {
             // Most links of a listing. Nothing of it would change.

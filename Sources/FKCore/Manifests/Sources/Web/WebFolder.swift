@@ -13,15 +13,11 @@ import FKTransport
 /// Of a listing in HTML only names count. The text beside a link is the version of the file (`Manifest.FileFacts.version`), because times
 /// and sizes in words are no facts.
 package struct WebFolder: Source {
-    /// Creates the source.
     package init() {}
 
-    /// `http` and `https`
     package var schemes: [String] { ["http", "https"] }
-    /// `https://HOST/FOLDER/`
     package var form: String { "https://HOST/FOLDER/" }
 
-    /// The folder of a URL.
     package func place(
         of reference: SourceReference, in environment: [String: String]
     ) throws(DownloadError) -> SourcePlace {
@@ -116,7 +112,6 @@ struct FolderWalk {
         return finish(result)
     }
 
-    /// Cancels the requests that are on their way.
     func stop() { for task in tasks { task.cancel() } }
 
     private mutating func finish(_ result: Result<FolderPage, DownloadError>) -> SourcePage {
@@ -226,7 +221,6 @@ struct FolderLister: Sendable {
         self.client = client
     }
 
-    /// The entries of a folder.
     func page(of folder: WebEntry) async -> Result<FolderPage, DownloadError> {
         do throws(DownloadError) {
             if usesDAV {
@@ -320,8 +314,7 @@ struct FolderLister: Sendable {
 
     /// Checks that the answer comes from the folder that was asked.
     private func check(_ answer: SourceAnswer, of folder: WebEntry) throws(DownloadError) {
-        let name = scope.name(of: answer.head.url)
-        guard name == folder.path + (folder.path.isEmpty ? "" : "/") else {
+        guard scope.name(of: answer.head.url) == folder.path + (folder.path.isEmpty ? "" : "/") else {
             throw DownloadError(
                 .redirect, "It redirects to \(URLMasking.mask(answer.head.url)), which is another place.",
                 url: URLMasking.mask(folder.url))
