@@ -62,8 +62,8 @@ struct CallOptions: Sendable {
     /// The file's name; nil without one.
     func out() throws(RPCError) -> String? {
         guard let out = self["out"], !out.isEmpty else { return nil }
-        guard let reason = ManifestName.fault(in: out) else { return out }
-        throw RPCError("The file's name \(Escaping.visible(out)) cannot be used: \(reason).")
+        guard let reason = out.listedPathFault else { return out }
+        throw RPCError("The file's name \(out.visible) cannot be used: \(reason).")
     }
 
     static func problem(_ name: String) -> RPCError {
@@ -118,7 +118,7 @@ extension RPCService {
         var urls: [String] = []
         var fault: DownloadError?
         for uri in uris {
-            do throws(DownloadError) { urls.append(try URLNormalizer.normalize(uri)) } catch { fault = fault ?? error }
+            do throws(DownloadError) { urls.append(try uri.normalizedURL()) } catch { fault = fault ?? error }
         }
         guard !urls.isEmpty else {
             throw RPCError("No URI to download." + (fault.map { " \($0.message)" } ?? ""))

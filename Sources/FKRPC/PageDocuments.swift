@@ -10,7 +10,7 @@ enum PageDocuments {
         [
             .init("id", .string(row.id.hex)), .init("gid", .string(GID.text(row.gid))),
             .init("number", .integer(Int64(clamping: row.number))),
-            .init("url", .string(URLMasking.mask(row.url))), .init("name", .string(row.name)),
+            .init("url", .string(row.url.masked)), .init("name", .string(row.name)),
             .init("state", .string(row.state.rawValue)), .init("received", .integer(row.received)),
             .init("expected", JSON(row.expected)), .init("bytesPerSecond", .integer(row.bytesPerSecond)),
             .init("path", JSON(row.path)), .init("attempts", JSON(row.attempts)),
@@ -30,9 +30,9 @@ enum PageDocuments {
         return .object(
             self.row(row) + [
                 .init("reason", .string(reason(row, isOwned: isOwned))),
-                .init("link", JSON(record.link.map(URLMasking.mask))),
+                .init("link", JSON(record.link.map(\.masked))),
                 .init("maxAttempts", JSON(options.maxAttempts)),
-                .init("mirrors", .array(record.task.mirrors.map { .string(URLMasking.mask($0)) })),
+                .init("mirrors", .array(record.task.mirrors.map { .string($0.masked) })),
                 .init("directory", JSON(record.task.directory)), .init("fileName", JSON(record.task.fileName)),
                 .init("checksum", JSON(options.checksum?.description)),
                 .init("attributes", .object(attributes.map { .init($0.key, .string($0.value)) })),

@@ -136,7 +136,7 @@ import Testing
             var folders = EntryFolders()
             for file in files {
                 guard let task = try? file.task(in: "/nowhere/d", TaskOptions(), &folders) else { continue }
-                let urls = Set(file.sources.compactMap { try? URLNormalizer.normalize($0.url) })
+                let urls = Set(file.sources.compactMap { try? $0.url.normalizedURL() })
                 if let fault = Self.fault(in: task, from: urls) {
                     return "\(fault): \(String(decoding: bytes, as: UTF8.self).debugDescription)"
                 }

@@ -133,7 +133,7 @@ extension Barrel {
         }
         _ = try await complete().get()
         let (name, workPath, durability) = await (name, downloader.engine.workPath, downloader.configure.durability)
-        let path = ProcessPaths.absolute(folder.path) ?? folder.path
+        let path = ProcessInfo.absolute(folder.path) ?? folder.path
         let known = await knownMembers
         return try await blocking {
             try SetPublisher(name, in: workPath, durability: durability).publish(to: path, known: known)

@@ -175,7 +175,7 @@ final class Follower {
             guard info.state == .action else { continue }
             observers.tell(info.id, url: info.url, info)
             if !observers.attempts.isEmpty {
-                let url = active.attempts[info.id] ?? URLMasking.mask(record.nextURL)
+                let url = active.attempts[info.id] ?? record.nextURL.masked
                 observers.tell(
                     AttemptInfo(
                         id: info.id, url: url, number: info.attempts, phase: .progressed(info.count),

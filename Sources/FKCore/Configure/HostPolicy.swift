@@ -56,7 +56,7 @@ public struct RequestRate: Codable, Sendable, Hashable {
     }
 
     /// `20 requests a minute`
-    package var words: String { "\(Plural.count(count, "request")) \(unit == .hour ? "an" : "a") \(unit)" }
+    package var words: String { "\(count.plural("request")) \(unit == .hour ? "an" : "a") \(unit)" }
 }
 
 /// The limits of requests to a host, for all tasks and processes of a work path together (`Configure.hosts`). Requests of a
@@ -110,7 +110,7 @@ public struct HostPolicy: Codable, Sendable, Hashable {
     /// A description of the first value outside its range; nil if all are valid.
     package var fault: String? {
         if pattern.isEmpty { return "the pattern of a host is empty: write a host or *.host" }
-        if normalPattern == nil { return "the pattern \(Escaping.visible(pattern)) is no host and no *.host" }
+        if normalPattern == nil { return "the pattern \(pattern.visible) is no host and no *.host" }
         if let connections, !(1...256).contains(connections) { return "connections to a host are from 1 to 256" }
         if let requestRate, !RequestRate.range.contains(requestRate.count) {
             return "requests to a host are from 1 to 1000000 in a time"
@@ -133,7 +133,7 @@ public struct HostPolicy: Codable, Sendable, Hashable {
 
     /// The normal form of a mirror's address, without a slash at its end; nil for another text.
     package static func mirrorBase(_ text: String) -> String? {
-        guard let url = try? URLNormalizer.normalize(text) else { return nil }
+        guard let url = try? text.normalizedURL() else { return nil }
         let parts = URLParts(url)
         guard parts.scheme == "http" || parts.scheme == "https", parts.userinfo == nil, parts.query == nil,
             parts.fragment == nil, !parts.hostPort.isEmpty
@@ -153,9 +153,9 @@ public struct HostPolicy: Codable, Sendable, Hashable {
         let isWild = pattern.hasPrefix("*.")
         let host = isWild ? String(pattern.dropFirst(2)) : pattern
         guard !host.isEmpty, !host.utf8.contains(where: { "*/@?#:".utf8.contains($0) }) || host.hasPrefix("["),
-            let url = try? URLNormalizer.normalize("http://\(host)/")
+            let url = try? "http://\(host)/".normalizedURL()
         else { return nil }
-        let name = HostName.shown(HostName.site(url))
+        let name = url.site.shownSite
         return name.isEmpty || name.hasSuffix("]") && isWild ? nil : (isWild ? "*." : "") + name
     }
 

@@ -23,11 +23,11 @@ extension Downloader {
             throw DownloadError(
                 .changedOnServer,
                 "The server has another version of the file than its checksum or size allows. The finished file stays: name the new "
-                    + "checksum, or take the old one away with Control.change.", url: URLMasking.mask(info.url))
+                    + "checksum, or take the old one away with Control.change.", url: info.url.masked)
         case .gone:
             throw DownloadError(
                 .httpStatus, "The server has no such file any more. The finished file stays.",
-                url: URLMasking.mask(info.url), status: 404)
+                url: info.url.masked, status: 404)
         case .failed(let error): throw error
         }
     }

@@ -73,7 +73,7 @@ package enum Aria2Options {
             default: true
             }
         // The URL of a proxy may contain a password.
-        let shown = name.hasSuffix("-proxy") || name.hasSuffix("-passwd") ? "its value" : "'\(Escaping.visible(value))'"
+        let shown = name.hasSuffix("-proxy") || name.hasSuffix("-passwd") ? "its value" : "'\(value.visible)'"
         return isRight ? nil : "option '\(name)': \(shown) cannot be used; see aria2's manual for what it takes"
     }
 

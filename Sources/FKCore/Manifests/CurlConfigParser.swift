@@ -105,7 +105,7 @@ struct CurlConfigParser: LineFormat {
     private mutating func apply(_ name: String, _ value: String, _ line: Int) throws(EntryFault) {
         switch name {
         case "url":
-            if let fault = InputURL.fault(in: value) { throw EntryFault(fault) }
+            if let fault = value.urlFault { throw EntryFault(fault) }
             urls.append((value, line))
         case "output", "o": outputs.append((value, line))
         case "output-dir": folder = value

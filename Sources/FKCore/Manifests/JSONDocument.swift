@@ -429,7 +429,7 @@ struct JSONFiles {
     private static func move(_ entry: inout Manifest.Entry, to folder: String) {
         let name = entry.name ?? FileNameRules.name(url: entry.sources[0].url, head: nil)
         let whole = "\(folder.replacing("/", with: "_"))/\(name)"
-        if ManifestName.fault(in: whole) == nil { entry.name = whole }
+        if whole.listedPathFault == nil { entry.name = whole }
     }
 
     /// The assets of an item of STAC.

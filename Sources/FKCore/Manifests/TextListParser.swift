@@ -79,7 +79,7 @@ struct TextListParser: LineFormat {
 
     private mutating func parseURLs(_ text: String, _ line: Int) throws(EntryFault) {
         // A URL alone, as nearly all lines have it.
-        if InputURL.isPlain(text), !text.utf8.contains(UInt8(ascii: "#")) {
+        if text.isPlainURL, !text.utf8.contains(UInt8(ascii: "#")) {
             entry = Manifest.Entry(sources: [Manifest.Source(text)], line: line)
             hasEntry = true
             return
@@ -94,7 +94,7 @@ struct TextListParser: LineFormat {
         if !first.contains("://"), let base, Self.isPath(text.trimmingBlanks) {
             // A path may have blanks.
             guard parts.isEmpty else {
-                throw EntryFault("'\(Escaping.visible(first))' is no URL, and a tab stands behind it")
+                throw EntryFault("'\(first.visible)' is no URL, and a tab stands behind it")
             }
             made.sources = [Manifest.Source(base.resolve(Self.path(text.trimmingBlanks)))]
         } else {
@@ -144,7 +144,7 @@ struct TextListParser: LineFormat {
             return "a second URL stands behind a blank: write one URL a line, and the mirrors of a file behind tabs"
         }
         return
-            "'\(Escaping.visible(String(word.prefix(60))))' stands behind the URL: write the name as 'out=NAME' on an indented line "
+            "'\(String(word.prefix(60)).visible)' stands behind the URL: write the name as 'out=NAME' on an indented line "
             + "below it, and a blank of the URL as %20"
     }
 
@@ -195,7 +195,7 @@ struct TextListParser: LineFormat {
             }
             if !digests.isEmpty { url = String(url[..<mark]) }
         }
-        if let reason = InputURL.fault(in: url) { throw EntryFault(inList(reason, url)) }
+        if let reason = url.urlFault { throw EntryFault(inList(reason, url)) }
         entry.sources.append(Manifest.Source(url))
     }
 
@@ -207,7 +207,7 @@ struct TextListParser: LineFormat {
             if isAtPage { return "\(reason). A bucket is a source: choose \"All files of a source\"" }
             return "\(reason). A bucket is a source: fk get -r \(scheme)://… lists and fetches it"
         }
-        let shown = Escaping.visible(String(URLMasking.mask(text).prefix(100)))
+        let shown = String(text.masked.prefix(100)).visible
         guard !isAtPage else { return "'\(shown)' is no URL: it has no scheme, such as https:// in front of a host" }
         let host = text.drop { $0 == "/" }.prefix { $0 != "/" }
         let hint =
@@ -227,9 +227,9 @@ struct TextListParser: LineFormat {
         case "out":
             guard !value.isEmpty else { throw EntryFault("out= needs a file name") }
             if let fault = ListedName.fault(in: value) {
-                throw EntryFault("out=\(Escaping.visible(value)) cannot be the file's name: \(fault)")
+                throw EntryFault("out=\(value.visible) cannot be the file's name: \(fault)")
             }
-            entry?.name = ManifestName.plain(value)
+            entry?.name = value.plainListedPath
         case "dir":
             guard !value.isEmpty, !value.utf8.contains(0) else { throw EntryFault("dir= needs a folder") }
             entry?.directory = value
@@ -250,7 +250,7 @@ struct TextListParser: LineFormat {
     private mutating func parseOther(_ name: String, _ value: String) throws(EntryFault) {
         guard Aria2Options.known.contains(name) else {
             throw EntryFault(
-                "option '\(Escaping.visible(name))' is not known here; "
+                "option '\(name.visible)' is not known here; "
                     + "out, dir, checksum, header and aria2's other options are")
         }
         if let fault = Aria2Options.fault(in: name, value) { throw EntryFault(fault) }

@@ -120,7 +120,7 @@
                 let options = start.request.options
                 if let lack = TransportLibrary.lack(for: options) ?? TrustFiles.fault(in: options) {
                     throw DownloadError(
-                        .invalidArgument, "The transfer was not started: \(lack).", url: URLMasking.mask(request.url))
+                        .invalidArgument, "The transfer was not started: \(lack).", url: request.url.masked)
                 }
                 let sessions = options.loginHost == nil ? nil : options.sessionPath
                 cookies =

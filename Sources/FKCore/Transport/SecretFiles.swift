@@ -24,7 +24,7 @@ struct SecretFiles: Sendable {
         if usesNetrc {
             let home = ProcessInfo.processInfo.environment["HOME"].flatMap { $0.isEmpty ? nil : $0 }
             let path = (home ?? NSHomeDirectory()) + "/.netrc"
-            if let bytes = try? SmallFile.read(path, limit: 1 << 20, named: "file of logins") {
+            if let bytes = try? [UInt8](ofFile: path, limit: 1 << 20, named: "file of logins") {
                 values = Self.logins(in: String(decoding: bytes, as: UTF8.self))
             }
         }

@@ -28,8 +28,8 @@ package enum TransportTrace {
         guard let read = reader.withLock({ $0 }) else { return }
         for line in text.split(whereSeparator: \.isNewline) {
             let shown =
-                kind == .connection ? URLMasking.mask(withoutCookie(String(line))) : masked(String(line), secrets)
-            read("\(kind.rawValue) \(Escaping.visible(shown))")
+                kind == .connection ? withoutCookie(String(line)).masked : masked(String(line), secrets)
+            read("\(kind.rawValue) \(shown.visible)")
         }
     }
 
@@ -43,10 +43,10 @@ package enum TransportTrace {
 
     /// A line of a head: the values of secret fields, and the secrets in the request line and in addresses, are masked.
     static func masked(_ line: String, _ secrets: Set<String>) -> String {
-        guard let colon = line.firstIndex(of: ":"), HTTPToken.isFieldName(String(line[..<colon])) else {
+        guard let colon = line.firstIndex(of: ":"), String(line[..<colon]).isFieldName else {
             // `GET /path?token=abc HTTP/1.1`, or a status line.
             return line.split(separator: " ", omittingEmptySubsequences: false)
-                .map { $0.contains("?") ? URLMasking.mask(String($0)) : String($0) }.joined(separator: " ")
+                .map { $0.contains("?") ? String($0).masked : String($0) }.joined(separator: " ")
         }
         let name = String(line[..<colon])
         if HeaderField.isSecret(name) || secrets.contains(name.lowercased()) || name.caseInsensitiveEquals("Set-Cookie")
@@ -55,7 +55,7 @@ package enum TransportTrace {
         }
         return "\(name):"
             + line[line.index(after: colon)...].split(separator: " ", omittingEmptySubsequences: false)
-            .map { URLMasking.mask(String($0)) }.joined(separator: " ")
+            .map { String($0).masked }.joined(separator: " ")
     }
 
     #if canImport(CLibcurl)

@@ -11,12 +11,12 @@ package enum TrustFiles {
     /// - Throws: `.invalidArgument` for a file that cannot be read, is not a regular file, is longer than `limit`, or contains no
     ///   certificate in PEM form.
     package static func checkAuthorities(_ path: String) throws(DownloadError) {
-        let bytes = try SmallFile.read(path, limit: limit, named: "certificate file")
+        let bytes = try [UInt8](ofFile: path, limit: limit, named: "certificate file")
         let text = String(decoding: bytes, as: Unicode.ASCII.self)
         guard ["", "TRUSTED ", "X509 "].contains(where: { text.contains("-----BEGIN \($0)CERTIFICATE-----") }) else {
             throw DownloadError(
                 .invalidArgument,
-                "\(Escaping.visible(path)) holds no certificate in PEM form (-----BEGIN CERTIFICATE-----).")
+                "\(path.visible) holds no certificate in PEM form (-----BEGIN CERTIFICATE-----).")
         }
     }
 
@@ -25,9 +25,9 @@ package enum TrustFiles {
     /// - Throws: `.invalidArgument` as `checkAuthorities`, for a file without a key, and for an encrypted one, which libcurl would ask a
     ///   password for.
     package static func checkKey(_ path: String) throws(DownloadError) {
-        let bytes = try SmallFile.read(path, limit: limit, named: "key file")
+        let bytes = try [UInt8](ofFile: path, limit: limit, named: "key file")
         let text = String(decoding: bytes, as: Unicode.ASCII.self)
-        let name = Escaping.visible(path)
+        let name = path.visible
         guard !text.contains("BEGIN ENCRYPTED PRIVATE KEY"), !text.contains("Proc-Type: 4,ENCRYPTED") else {
             throw DownloadError(
                 .invalidArgument,
@@ -52,9 +52,9 @@ package enum TrustFiles {
         for case (let name, let path?) in files {
             var status = stat()
             guard stat(path, &status) == 0 else { continue }
-            if status.st_mode & S_IFMT != S_IFREG { return "the \(name) \(Escaping.visible(path)) is not a file" }
+            if status.st_mode & S_IFMT != S_IFREG { return "the \(name) \(path.visible) is not a file" }
             if status.st_size > off_t(limit) {
-                return "the \(name) \(Escaping.visible(path)) is longer than \(limit >> 20) MiB"
+                return "the \(name) \(path.visible) is longer than \(limit >> 20) MiB"
             }
         }
         return nil

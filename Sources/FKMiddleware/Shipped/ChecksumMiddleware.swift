@@ -63,7 +63,7 @@ public struct ChecksumMiddleware: ResponseMiddleware {
             let text = "The file's \(expected.algorithm.rawValue) digest is \(actual), expected \(expected.hex)."
             if retries { throw RetryRequest(reason: text) }
             throw DownloadError(
-                .checksumMismatch, text, url: URLMasking.mask(response.task.originalURL.absoluteString))
+                .checksumMismatch, text, url: response.task.originalURL.absoluteString.masked)
         }
         return response
     }

@@ -97,7 +97,7 @@ struct SignatureProgram {
         try program.run(
             path, ["-Y", "sign", "-f", key, "-n", "file", "data"], folder, "/dev/null",
             environment: ["SSH_ASKPASS=/bin/false", "SSH_ASKPASS_REQUIRE=force"] + agent, failure: "cannot sign")
-        guard let signature = try? SmallFile.read("\(folder)/data.sig", limit: 1 << 20, named: "signature") else {
+        guard let signature = try? [UInt8](ofFile: "\(folder)/data.sig", limit: 1 << 20, named: "signature") else {
             throw SignatureFault("ssh-keygen has made no signature", isUnknown: true)
         }
         return signature
@@ -164,13 +164,13 @@ struct SignatureProgram {
             guard errno == EINTR else { throw Self.failed("wait for \(name)", errno) }
         }
         let text = String(
-            decoding: (try? SmallFile.read("\(folder)/output", limit: 1 << 20, named: "output")) ?? [], as: UTF8.self)
+            decoding: (try? [UInt8](ofFile: "\(folder)/output", limit: 1 << 20, named: "output")) ?? [], as: UTF8.self)
         guard status == 0 else {
             let lines = text.split(whereSeparator: \.isNewline).filter { !$0.hasPrefix("[GNUPG:]") }
             var reason = String(lines.last ?? "no reason given").prefix(200)
             // The sentence around it has a full stop of its own.
             if reason.last == "." { reason.removeLast() }
-            throw SignatureFault("\(name) \(failure): \(Escaping.visible(String(reason)))")
+            throw SignatureFault("\(name) \(failure): \(String(reason).visible)")
         }
         return text
     }

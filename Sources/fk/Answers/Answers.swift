@@ -49,7 +49,7 @@ struct Answers: Sendable {
             return ExitStatus.done
         case .limits(let report): return limits(report)
         case .count(let count):
-            say(Plural.count(count, "task"))
+            say(count.plural("task"))
             return ExitStatus.done
         case .failed(let error):
             fail(error)
@@ -59,11 +59,11 @@ struct Answers: Sendable {
 
     /// Writes a line of the result, unless the output is quiet.
     func say(_ text: String) {
-        if !global.quiet { context.output.writeLine(Escaping.visible(text)) }
+        if !global.quiet { context.output.writeLine(text.visible) }
     }
 
     func fail(_ error: DownloadError) {
-        context.errors.writeLine("fk: \(Escaping.visible(error.fullText))")
+        context.errors.writeLine("fk: \(error.fullText.visible)")
     }
 }
 
@@ -124,12 +124,12 @@ struct VerbAnswers {
         if answers.global.json { return failed == 0 ? ExitStatus.done : ExitStatus.taskFailed }
         if count == 0 { answers.say("There are no tasks.") }
         for result in shown.prefix(shownCount > Self.maxLines ? Self.fewLines : Self.maxLines) {
-            answers.say("\(result.id.short)  \(URLMasking.mask(result.url))  \(result.note)")
+            answers.say("\(result.id.short)  \(result.url.masked)  \(result.note)")
         }
         if shownCount > Self.maxLines {
             answers.say("… and \(shownCount - Self.fewLines) more: \(changed) of \(count) changed in all")
         } else if forAll, changed < count {
-            let rest = Formatting.count(count - changed, "task")
+            let rest = (count - changed).plural("task")
             answers.say(
                 changed == 0
                     ? "Nothing to do: it applies to none of \(rest)." : "\(changed) changed, \(rest) unchanged.")
@@ -228,7 +228,7 @@ extension VerbResult {
     fileprivate var document: JSON {
         .members([
             "after": .string(after.rawValue), "applied": .bool(applied), "before": .string(before.rawValue),
-            "id": .string(id.hex), "note": .string(note), "url": .string(URLMasking.mask(url)),
+            "id": .string(id.hex), "note": .string(note), "url": .string(url.masked),
             "verb": .string(verb.rawValue),
         ])
     }

@@ -20,7 +20,7 @@ struct RecordText {
     /// The values of the record, one a line.
     var facts: [String] {
         var rows: [(String, String)] = [
-            ("url", URLMasking.mask(record.task.url)), ("id", record.id.hex), ("state", record.state.shown),
+            ("url", record.task.url.masked), ("id", record.id.hex), ("state", record.state.shown),
             (
                 "bytes",
                 Formatting.amount(record.received, of: record.expected)
@@ -32,7 +32,7 @@ struct RecordText {
         add("synced", synced)
         add("folder", record.task.directory)
         add("base", base.map { "\($0.name), \($0.root)" })
-        add("mirrors", record.task.mirrors.map(URLMasking.mask).joined(separator: " "))
+        add("mirrors", record.task.mirrors.map(\.masked).joined(separator: " "))
         add("barrels", record.barrels.joined(separator: ", "))
         let shown = DownloadRecord(record)
         add("type", shown.mimeType)
@@ -50,11 +50,11 @@ struct RecordText {
         }
         if let waiting = record.waiting { add("waiting", waiting.text) }
         add("error", record.shownError?.shortText)
-        add("created", Timestamp.text(record.created))
-        add("finished", record.finished.map(Timestamp.text))
-        add("last used", record.lastUsed.map(Timestamp.text))
+        add("created", record.created.timestamp)
+        add("finished", record.finished.map(\.timestamp))
+        add("last used", record.lastUsed.map(\.timestamp))
         let width = rows.map(\.0.count).max() ?? 0
-        return rows.map { "\($0.0.padding(toLength: width, withPad: " ", startingAt: 0))  \(Escaping.visible($0.1))" }
+        return rows.map { "\($0.0.padding(toLength: width, withPad: " ", startingAt: 0))  \($0.1.visible)" }
     }
 
     /// Whether the finished file survives a power cut.
@@ -69,7 +69,7 @@ struct RecordText {
     /// The task's history, newest last.
     var history: [String] {
         record.history.map { line in
-            Escaping.visible("  \(Timestamp.text(line.time))  \(line.by): \(line.what)")
+            "  \(line.time.timestamp)  \(line.by): \(line.what)".visible
         }
     }
 
@@ -84,8 +84,8 @@ struct RecordText {
         switch record.state {
         case .action where isSilent, .idle where isSilent: EngineText.reason
         case .complete:
-            "\(record.path ?? "its file")\(base.map { " in base \($0.name)" } ?? ""), since \(record.finished.map(Timestamp.text) ?? "an unknown time")"
-                + (record.attempts > 0 ? ", after \(Formatting.count(record.attempts, "attempt"))" : "")
+            "\(record.path ?? "its file")\(base.map { " in base \($0.name)" } ?? ""), since \(record.finished.map(\.timestamp) ?? "an unknown time")"
+                + (record.attempts > 0 ? ", after \(record.attempts.plural("attempt"))" : "")
                 + (record.hasLostFile
                     ? "; the file is gone; fetch it again with: \(suggested("fk retry \(record.id.short)")), then "
                         + suggested("fk run") : "")

@@ -93,11 +93,11 @@ extension ParsedArguments {
         let guess =
             Suggestion.nearest(to: text.lowercased(), among: names + alsoKnown)
             .map { " Did you mean '\($0)'?" } ?? ""
-        return error("\(written): '\(Escaping.visible(text))' is not one of \(names.joined(separator: ", ")).\(guess)")
+        return error("\(written): '\(text.visible)' is not one of \(names.joined(separator: ", ")).\(guess)")
     }
 
     func refusal(_ written: String, _ text: String, _ allowed: String) -> UsageError {
-        error("\(written): '\(Escaping.visible(text))' is not allowed here. Give \(allowed).")
+        error("\(written): '\(text.visible)' is not allowed here. Give \(allowed).")
     }
 }
 
@@ -110,7 +110,7 @@ extension ParsedArguments {
             return text
         } catch {
             throw self.error(
-                "--proxy: '\(Escaping.visible(ProxyAddress.masked(text)))' is not a proxy: \(error.reason). Give [scheme://]host:port with one of "
+                "--proxy: '\(ProxyAddress.masked(text).visible)' is not a proxy: \(error.reason). Give [scheme://]host:port with one of "
                     + "\(ProxyAddress.schemes.joined(separator: ", ")).")
         }
     }

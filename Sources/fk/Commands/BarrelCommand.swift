@@ -32,7 +32,7 @@ struct BarrelEditCommand: Command {
     private func delete(_ name: String, _ isConfirmed: Bool) async throws -> Int32 {
         if !isConfirmed, Confirmation.isPossible {
             let count = try global.openQuery().barrelIDs(name).ids.count
-            let kept = "\(Formatting.count(count, "task")) \(count == 1 ? "is" : "are") kept, with all files"
+            let kept = "\(count.plural("task")) \(count == 1 ? "is" : "are") kept, with all files"
             let question = "Forget barrel \(name)? Its \(kept)."
             guard try Confirmation(context).ask(question) else {
                 throw CommandFailure("Nothing was deleted.", status: ExitStatus.taskFailed)
@@ -42,7 +42,7 @@ struct BarrelEditCommand: Command {
             return try await perform(.deleteBarrel(name: name))
         }
         context.warn(
-            "The barrel \(name) was divided into \(Formatting.count(plan.count, "shard")), which alone know what was fetched: fk run would "
+            "The barrel \(name) was divided into \(plan.count.plural("shard")), which alone know what was fetched: fk run would "
                 + "fetch the files of its tasks again. fk forget forgets the tasks.")
         return try await delete(name, divided: plan)
     }
@@ -101,7 +101,7 @@ struct BarrelEditCommand: Command {
             settings.isNewVersion = true
         }
         let given = try options.urls.map { url in
-            var task = TaskDescription(url: try URLNormalizer.normalize(url))
+            var task = TaskDescription(url: try url.normalizedURL())
             task.directory = folder
             task.options = settings.options
             return task
@@ -198,11 +198,10 @@ extension BarrelOptions {
         {
             let sync =
                 canFollow
-                ? "Take the new version with 'fk barrel sync \(ShellWord.quoted(name))', or import it" : "Import it"
+                ? "Take the new version with 'fk barrel sync \(name.shellWord)', or import it" : "Import it"
             throw CommandFailure(
-                Escaping.visible(
-                    "The barrel \(name) has \(URLMasking.mask(origin)) at version \(commit), and the list is of \(other). "
-                        + "\(sync) into another barrel and folder."), status: ExitStatus.usage)
+                ("The barrel \(name) has \(origin.masked) at version \(commit), and the list is of \(other). "
+                    + "\(sync) into another barrel and folder.").visible, status: ExitStatus.usage)
         }
         origin = facts.origin ?? origin
         commit = facts.commit ?? commit
@@ -218,18 +217,17 @@ extension BarrelOptions {
         guard origin.isExactly(source.source.title) else {
             guard source.isFollowed else { return }
             throw CommandFailure(
-                Escaping.visible(
-                    "The barrel \(name) has the files of \(URLMasking.mask(origin)), and not those of "
-                        + "\(URLMasking.mask(source.source.title)). \(other)"), status: ExitStatus.usage)
+                ("The barrel \(name) has the files of \(origin.masked), and not those of "
+                    + "\(source.source.title.masked). \(other)").visible, status: ExitStatus.usage)
         }
         if let fault = source.otherServer(than: self.source) {
-            throw CommandFailure(Escaping.visible("The barrel \(name) \(fault)"), status: ExitStatus.usage)
+            throw CommandFailure("The barrel \(name) \(fault)".visible, status: ExitStatus.usage)
         }
         let (known, given) = (self.source?.layout, source.kept.layout)
         guard known != given else { return }
         let has = known.map { "as --layout \($0). Give it again, or: " } ?? "under their own names. "
         throw CommandFailure(
-            Escaping.visible("The barrel \(name) has the files of \(URLMasking.mask(origin)) \(has)\(other)"),
+            "The barrel \(name) has the files of \(origin.masked) \(has)\(other)".visible,
             status: ExitStatus.usage)
     }
 
@@ -338,11 +336,11 @@ struct BarrelQueryCommand: Command {
         table.write(records)
         if let origin = view.options.origin {
             let commit = view.options.commit.map { " at commit \($0)" } ?? ""
-            context.output.writeLine(Escaping.visible("from \(URLMasking.mask(origin))\(commit)"))
+            context.output.writeLine("from \(origin.masked)\(commit)".visible)
         }
         let (count, error) = (view.totals.count, view.totals.count(.error))
         let failed = error > 0 ? ", \(error) failed" : ""
-        let gone = view.gone > 0 ? ", \(Plural.count(view.gone, "file")) gone" : ""
+        let gone = view.gone > 0 ? ", \(view.gone.plural("file")) gone" : ""
         if let signer = view.options.signedBy {
             context.output.writeLine("lists signed by \(SignatureKey.shown(signer))")
         } else if let signer = view.options.claimedSigner {
@@ -350,8 +348,7 @@ struct BarrelQueryCommand: Command {
                 "signer \(SignatureKey.shown(signer)), as a lock claims: no signature was verified")
         }
         context.print(
-            Escaping.visible(
-                "\(view.name): \(view.complete) of \(count) complete\(failed)\(gone), " + view.amount(atLeast)))
+            ("\(view.name): \(view.complete) of \(count) complete\(failed)\(gone), " + view.amount(atLeast)).visible)
         return status
     }
 

@@ -63,7 +63,7 @@ struct BarrelSyncCommand: Command {
         var isInStep = comparison.isSure && listed.refused == 0
         if !comparison.isSure {
             context.errors.writeLine(
-                "fk: \(Escaping.visible("\(URLMasking.mask(source.source.title)): a part could not be \(listed.isIncomplete ? "listed" : "used"), so nothing counts as gone."))"
+                "fk: \("\(source.source.title.masked): a part could not be \(listed.isIncomplete ? "listed" : "used"), so nothing counts as gone.".visible)"
             )
         }
         let deletion = SyncDeletion(
@@ -163,7 +163,7 @@ struct BarrelSyncCommand: Command {
                 plan.failures += 1
                 var reason = "the listing has the file, and the server says that it is gone"
                 if case .failed(let error) = answer.result { reason = error.fullText }
-                context.errors.writeLine("fk: \(Escaping.visible("\(file.name): \(reason)"))")
+                context.errors.writeLine("fk: \("\(file.name): \(reason)".visible)")
             }
         }
         refresher.close()

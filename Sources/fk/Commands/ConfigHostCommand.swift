@@ -64,7 +64,7 @@ struct ConfigHostCommand: Command {
                 retryStatuses: try arguments.retryStatuses(), loginHost: try arguments.loginHost(orNone: true))
             guard let pattern = change.normalPattern else {
                 throw arguments.error(
-                    "'\(Escaping.visible(text))' is no host and no *.host. Leave scheme and port out.")
+                    "'\(text.visible)' is no host and no *.host. Leave scheme and port out.")
             }
             change.pattern = pattern
             return Self(change: change, isRemoval: isRemoval, context: context)
@@ -150,7 +150,7 @@ extension ParsedArguments {
             if text == "none" { return "" }
             guard let base = HostPolicy.mirrorBase(text) else {
                 throw refusal(
-                    "--mirror", URLMasking.mask(text), "an http or https URL without a login and a query, or none")
+                    "--mirror", text.masked, "an http or https URL without a login and a query, or none")
             }
             return base
         }

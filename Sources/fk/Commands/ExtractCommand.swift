@@ -72,7 +72,7 @@ struct ExtractCommand: Command {
         try staging.publish()
         line.clear()
         if !global.quiet {
-            context.say("The archive of \(Formatting.bytes(received)) is unpacked in \(Escaping.visible(folder)).")
+            context.say("The archive of \(Formatting.bytes(received)) is unpacked in \(folder.visible).")
         }
         return ExitStatus.done
     }
@@ -185,7 +185,7 @@ private final class ArchiveUnpacker {
             }
             throw CommandFailure(
                 "The archive was not unpacked, and nothing was kept: its member "
-                    + "\(Escaping.visible(String(decoding: name, as: UTF8.self))) leaves the folder.",
+                    + "\(String(decoding: name, as: UTF8.self).visible) leaves the folder.",
                 status: ExitStatus.taskFailed)
         }
     }
@@ -325,32 +325,32 @@ final class StagingFolder: Sendable {
                 && (try? FileManager.default.contentsOfDirectory(atPath: folder))?.isEmpty == true
             guard isEmpty else {
                 throw CommandFailure(
-                    "\(Escaping.visible(folder)) exists already: --extract needs a new or an empty folder.",
+                    "\(folder.visible) exists already: --extract needs a new or an empty folder.",
                     status: ExitStatus.taskFailed)
             }
-            if let obstacle = EmptyFolder.obstacle(folder) {
+            if let obstacle = FileIO.obstacle(toReplacing: folder) {
                 throw CommandFailure(
-                    "\(Escaping.visible(folder)) cannot be the folder: \(obstacle), and the folder appears by a rename. Name one "
+                    "\(folder.visible) cannot be the folder: \(obstacle), and the folder appears by a rename. Name one "
                         + "below it.", status: ExitStatus.taskFailed)
             }
         }
         let prefix = ".\(name.utf8.count > 200 ? String(name.prefix(40)) : name).fk-extract-"
         do { try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true) } catch {
             throw CommandFailure(
-                "\(Escaping.visible(parent)) cannot be made: \(error.localizedDescription)",
+                "\(parent.visible) cannot be made: \(error.localizedDescription)",
                 status: ExitStatus.taskFailed)
         }
         Self.sweep(parent, prefix)
         var template = Array("\(parent)/\(prefix)XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else {
-            throw Self.failure("A folder cannot be made in \(Escaping.visible(parent))", errno)
+            throw Self.failure("A folder cannot be made in \(parent.visible)", errno)
         }
         root = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         descriptor = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { throw Self.failure("\(root) cannot be opened", errno) }
         _ = flock(descriptor, LOCK_EX | LOCK_NB)
         guard mkdir("\(root)/content", 0o777) == 0 else { throw Self.failure("\(root)/content cannot be made", errno) }
-        if isThere { EmptyFolder.copyAccess(of: folder, to: "\(root)/content") }
+        if isThere { FileIO.copyAccess(of: folder, to: "\(root)/content") }
     }
 
     deinit { close(descriptor) }
@@ -376,7 +376,7 @@ final class StagingFolder: Sendable {
             guard lstat("\(content)/\(name)", &status) == 0 else { continue }
             guard [S_IFREG, S_IFDIR, S_IFLNK].contains(status.st_mode & S_IFMT) else {
                 throw CommandFailure(
-                    "The archive has a device or a pipe, \(Escaping.visible(name)): it was not unpacked.",
+                    "The archive has a device or a pipe, \(name.visible): it was not unpacked.",
                     status: ExitStatus.taskFailed)
             }
         }
@@ -385,7 +385,7 @@ final class StagingFolder: Sendable {
     /// Gives the folder its name.
     func publish() throws {
         guard rename(content, folder) == 0 else {
-            throw Self.failure("\(Escaping.visible(folder)) cannot get its name", errno)
+            throw Self.failure("\(folder.visible) cannot get its name", errno)
         }
         remove()
     }

@@ -75,7 +75,7 @@ struct MiddlewareCommand: Command {
             table.add([
                 .init(program.name), .init(program.stage.rawValue), .init("\(program.priority)"),
                 .init(program.barrel ?? ""), .init(Self.seconds(program.timeLimit)),
-                .init(program.arguments.map(ShellWord.quoted).joined(separator: " ")),
+                .init(program.arguments.map(\.shellWord).joined(separator: " ")),
             ])
         }
         table.write(context)
@@ -99,7 +99,7 @@ struct MiddlewareCommand: Command {
         let list = try programs()
         guard let program = list[name] else { throw ProgramList.missing(name) }
         guard let address = URL(string: url) else {
-            throw DownloadError(.invalidURL, "\(URLMasking.mask(url)) is not a URL.")
+            throw DownloadError(.invalidURL, "\(url.masked) is not a URL.")
         }
         let workPath = global.place
         let record = try StoreReader(workPath).records(url: url).first
@@ -136,7 +136,7 @@ struct MiddlewareCommand: Command {
                     "stage": .string(program.stage.rawValue), "url": JSON(trial.url),
                 ]))
         } else {
-            for line in Self.lines(trial, program.name) { context.output.writeLine(Escaping.visible(line)) }
+            for line in Self.lines(trial, program.name) { context.output.writeLine(line.visible) }
         }
         return trial.result == .accept ? ExitStatus.done : ExitStatus.taskFailed
     }
@@ -147,7 +147,7 @@ struct MiddlewareCommand: Command {
         case .accept:
             var lines = trial.url.map { ["  url: \($0)"] } ?? []
             for (header, length) in trial.headers.sorted(by: { $0.key < $1.key }) {
-                lines.append("  header \(header): \(length.map { Formatting.count($0, "character") } ?? "removed")")
+                lines.append("  header \(header): \(length.map { $0.plural("character") } ?? "removed")")
             }
             if let path = trial.path { lines.append("  path: \(path)") }
             return ["\(name) accepts" + (lines.isEmpty ? " and changes nothing" : "")] + lines

@@ -78,7 +78,7 @@ enum MiddlewareCommands {
         examples: [.init("fk middleware test sign https://example.com/a.zip", "what it would change")],
         make: {
             MiddlewareCommand(
-                action: .test($0.operands[0], url: try URLNormalizer.normalize($0.operands[1])),
+                action: .test($0.operands[0], url: try $0.operands[1].normalizedURL()),
                 context: $1)
         })
 

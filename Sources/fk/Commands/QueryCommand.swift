@@ -119,7 +119,7 @@ struct WhyCommand: Command {
             return ExitStatus.done
         }
         for (record, reason, _) in answers {
-            context.print(Escaping.visible("\(record.id.short)  \(record.state.shown): \(reason)"))
+            context.print("\(record.id.short)  \(record.state.shown): \(reason)".visible)
             RecordText(record).history.forEach(context.print)
         }
         return ExitStatus.done
@@ -144,13 +144,13 @@ extension WhyCommand {
     private static func document(_ record: TaskRecord, _ reason: String, _ limit: Bottleneck?) -> JSON {
         let history = record.history.map { line in
             JSON.members([
-                "by": .string(line.by), "time": .string(Timestamp.text(line.time)), "what": .string(line.what),
+                "by": .string(line.by), "time": .string(line.time.timestamp), "what": .string(line.what),
             ])
         }
         return .members([
             "error": record.shownError?.document ?? .null, "history": .array(history), "id": .string(record.id.hex),
             "limitedBy": JSON(limit?.kind.rawValue), "reason": .string(reason), "state": .string(record.state.rawValue),
-            "url": .string(URLMasking.mask(record.task.url)), "waiting": record.waiting?.document ?? .null,
+            "url": .string(record.task.url.masked), "waiting": record.waiting?.document ?? .null,
         ])
     }
 }

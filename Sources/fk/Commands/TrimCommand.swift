@@ -75,15 +75,14 @@ struct TrimCommand: Command {
             JSONOutput(context.output).document(trimmed.document)
         } else {
             if !global.quiet {
-                for barrel in trimmed.barrels { context.output.writeLine(Escaping.visible("barrel \(barrel)")) }
-                for file in trimmed.files { context.output.writeLine(Escaping.visible(file.path)) }
+                for barrel in trimmed.barrels { context.output.writeLine("barrel \(barrel)".visible) }
+                for file in trimmed.files { context.output.writeLine(file.path.visible) }
             }
             let names = trimmed.inUse.isEmpty ? "" : "; in use: \(trimmed.inUse.joined(separator: ", "))"
             if !global.quiet || !isEnough {
                 context.errors.writeLine(
-                    Escaping.visible(
-                        "\(Formatting.bytes(trimmed.freedBytes)) freed, \(Formatting.bytes(trimmed.usedBytes)) in finished files"
-                            + "\(isEnough ? "" : names)."))
+                    ("\(Formatting.bytes(trimmed.freedBytes)) freed, \(Formatting.bytes(trimmed.usedBytes)) in finished files"
+                        + "\(isEnough ? "" : names).").visible)
             }
         }
         return isEnough ? ExitStatus.done : ExitStatus.taskFailed

@@ -100,7 +100,7 @@ struct VerbCommand: Command {
                 bytes += record.received
             }
             guard count > 0 else { return nil }
-            return "Delete the \(Formatting.bytes(bytes)) of \(Formatting.count(count, "unfinished file"))?"
+            return "Delete the \(Formatting.bytes(bytes)) of \(count.plural("unfinished file"))?"
         default: return nil
         }
     }

@@ -92,7 +92,7 @@ struct WatchCommand: Command {
             case .start:
                 do {
                     let count = try Detach.startAll(RunOptions(saved: context), context)
-                    screen.post(.answer(.done(note: "\(Formatting.count(count, "task")) started")))
+                    screen.post(.answer(.done(note: "\(count.plural("task")) started")))
                 } catch {
                     screen.post(
                         .answer(.failed(DownloadError(wrapping: error, code: .disk, message: "Nothing was started."))))

@@ -80,7 +80,7 @@ struct CompletionsCommand: Command {
 
     private func write(_ lines: [String]) {
         for line in lines {
-            let parts = line.split(separator: "\t", maxSplits: 1).map { Escaping.visible(String($0)) }
+            let parts = line.split(separator: "\t", maxSplits: 1).map { String($0).visible }
             context.output.writeLine(parts.joined(separator: "\t"))
         }
     }

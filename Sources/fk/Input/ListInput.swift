@@ -64,21 +64,21 @@ struct ListInput: Sendable {
             form = choice
         }
         if let base = arguments["base"] {
-            if let reason = InputURL.fault(in: base) { throw arguments.error("--base: \(reason).") }
+            if let reason = base.urlFault { throw arguments.error("--base: \(reason).") }
             reading.baseURL = base
         }
         for text in arguments.all("column") {
             let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
             guard parts.count == 2, let column = Manifest.Column(parts[0], name: parts[1]) else {
                 throw arguments.error(
-                    "--column: '\(Escaping.visible(text))' is not FIELD=NAME with FIELD one of url, mirror, path, name, folder, size, "
+                    "--column: '\(text.visible)' is not FIELD=NAME with FIELD one of url, mirror, path, name, folder, size, "
                         + "checksum, md5, sha256 and the other algorithms.")
             }
             reading.columns.append(column)
         }
         if let template = arguments["url-template"] {
             let filled = template.replacing(/\{[^{}]*\}/, with: "x")
-            if let reason = InputURL.fault(in: filled) { throw arguments.error("--url-template: \(reason).") }
+            if let reason = filled.urlFault { throw arguments.error("--url-template: \(reason).") }
             guard filled != template else {
                 throw arguments.error(
                     "--url-template: no column's name is in braces. Write it as 'https://host/{id}'.")
@@ -93,7 +93,7 @@ struct ListInput: Sendable {
     init(_ path: String) { self.path = path }
 
     /// The name for messages.
-    var source: String { path == "-" ? "standard input" : Escaping.visible(URLMasking.mask(path)) }
+    var source: String { path == "-" ? "standard input" : path.masked.visible }
 
     /// The author of the list: the owner names files on this machine, and a server sends what a URL leads to.
     var speaker: Speaker { NearbyFile.isURL(path) ? .list(source) : .owner }
@@ -294,7 +294,7 @@ struct ListInput: Sendable {
     ///
     /// - Parameter take: receives the bytes, a portion at a time, and the descriptor.
     private func storedPortions(of path: String, _ take: ([UInt8], Int32) throws -> Void) throws {
-        let source = path == "-" ? "standard input" : Escaping.visible(path)
+        let source = path == "-" ? "standard input" : path.visible
         if path == "-", isatty(STDIN_FILENO) == 1 {
             OutputStream.standardError.writeLine("Reading URLs from the terminal, one a line; Ctrl-D ends the list.")
         }
@@ -331,7 +331,7 @@ struct ListInput: Sendable {
 
         init(_ source: String, _ error: ManifestError) {
             self.init(
-                source: error.file.map { "\(source)/\(Escaping.visible($0))" } ?? source, line: error.line,
+                source: error.file.map { "\(source)/\($0.visible)" } ?? source, line: error.line,
                 column: error.column, reason: error.reason)
         }
 

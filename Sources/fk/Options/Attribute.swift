@@ -21,7 +21,7 @@ enum Attribute {
         var pairs: [String: String?] = [:]
         for text in texts {
             guard let (name, value) = parse(text) else {
-                throw arguments.error("\(written)'\(Escaping.visible(text))' is not NAME=VALUE.")
+                throw arguments.error("\(written)'\(text.visible)' is not NAME=VALUE.")
             }
             pairs.updateValue(value, forKey: name)
         }

@@ -112,7 +112,7 @@ struct Settings: Sendable, Hashable {
             values[option.name] = parts[1]
         } else {
             let guess = Suggestion.nearest(to: key.lowercased(), among: SavedOption.all.map(\.name))
-            return "'\(Escaping.visible(key))' is no setting of this version"
+            return "'\(key.visible)' is no setting of this version"
                 + (guess.map { " (did you mean '\($0)'?)" } ?? "")
         }
         return nil

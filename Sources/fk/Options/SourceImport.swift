@@ -43,7 +43,7 @@ struct SourceImport: Sendable {
             !["magnet", "torrent"].contains(reference.scheme), let registry = try? registry(context),
             registry[reference.scheme] == nil
         else { return nil }
-        return "There is no source for '\(Escaping.visible(reference.scheme)):'. The schemes are "
+        return "There is no source for '\(reference.scheme.visible):'. The schemes are "
             + "\(registry.schemes.joined(separator: ", "))."
     }
 
@@ -56,7 +56,7 @@ struct SourceImport: Sendable {
         _ text: String, _ arguments: ParsedArguments, _ context: CommandContext, isRecursive: Bool = false,
         isSingle: Bool = false
     ) throws {
-        if let fault = InputURL.fault(in: text), text.hasPrefix("magnet:") || text.hasPrefix("torrent:") {
+        if let fault = text.urlFault, text.hasPrefix("magnet:") || text.hasPrefix("torrent:") {
             throw arguments.error("\(fault).")
         }
         words.include = arguments.given("include")
@@ -109,7 +109,7 @@ struct SourceImport: Sendable {
         let list = try ListInput(url, arguments)
         do throws(DownloadError) {
             guard let found = try Self.record(url, Self.records(list), context) else {
-                throw DownloadError(.invalidURL, "This is no URL.", url: URLMasking.mask(url))
+                throw DownloadError(.invalidURL, "This is no URL.", url: url.masked)
             }
             source = found
         } catch {
@@ -132,7 +132,7 @@ struct SourceImport: Sendable {
         guard let found = try Self.find(origin, words, isSingle: false, Records(), context) else { return nil }
         (source, isFolder, either) = found
         if let fault = otherServer(than: words) {
-            throw CommandFailure(Escaping.visible("The barrel \(fault)"), status: ExitStatus.usage)
+            throw CommandFailure("The barrel \(fault)".visible, status: ExitStatus.usage)
         }
     }
 
@@ -150,7 +150,7 @@ struct SourceImport: Sendable {
             ![old, now].allSatisfy({ URLOrigin($0)?.isAmazon == true })
         else { return nil }
         return
-            "has its files from \(old), and \(URLMasking.mask(source.title)) is at \(now) in this environment. Set the variable of the "
+            "has its files from \(old), and \(source.title.masked) is at \(now) in this environment. Set the variable of the "
             + "server as it was, or name another barrel and folder."
     }
 
@@ -251,7 +251,7 @@ struct SourceImport: Sendable {
         let kinds = left.filter(\.isGiven).map(\.name)
         guard !kinds.isEmpty else { return }
         context.warn(
-            "\(URLMasking.mask(source.title)) does not name the servers of its files, so this was sent to none of them: "
+            "\(source.title.masked) does not name the servers of its files, so this was sent to none of them: "
                 + "\(kinds.joined(separator: ", ")). A request middleware (fk middleware add) can log in at a server.")
     }
 
@@ -268,7 +268,7 @@ struct SourceImport: Sendable {
     ) async throws -> ListedTasks {
         var settings = settings
         var source = source
-        let title = URLMasking.mask(source.title)
+        let title = source.title.masked
         if let barrel {
             source.memory = ListingMemory(
                 WorkPath(context.global.workPath).listingPath(barrel), scratch: try ScratchFolder.base(context))
@@ -309,7 +309,7 @@ struct SourceImport: Sendable {
             }
         }
         if !context.global.quiet {
-            for note in list.notes { context.errors.writeLine("fk: \(Escaping.visible(note))") }
+            for note in list.notes { context.errors.writeLine("fk: \(note.visible)") }
         }
         if words.takesDigests == true, list.notes.isEmpty {
             context.warn(

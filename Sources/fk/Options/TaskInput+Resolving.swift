@@ -115,9 +115,9 @@ extension TaskInput {
         }
         let answer = try await request.fetch(over: transport)
         guard let bytes = answer.bytes else { return ([task], 0) }
-        let source = URLMasking.mask(answer.head.url)
+        let source = answer.head.url.masked
         var reading = Manifest.Reading()
-        reading.baseURL = BaseURL.folder(of: answer.head.url)
+        reading.baseURL = answer.head.url.urlFolder
         do {
             var counter = ServerListReader(.metalink4, reading)
             let faults = try counter.read(bytes) { _, _ in }.faultCount
@@ -180,10 +180,10 @@ extension TaskInput {
     /// For several URLs, the message names the invalid one.
     private static func normalize(_ text: String) throws -> String {
         do throws(DownloadError) {
-            return try URLNormalizer.normalize(text)
+            return try text.normalizedURL()
         } catch {
             var error = error
-            error.url = URLMasking.mask(text)
+            error.url = text.masked
             throw error
         }
     }

@@ -51,7 +51,7 @@ struct TaskInput: Sendable {
         .path("directory", usual: "the current folder"),
         SavedOption(
             name: "proxy", usual: "that of the environment", check: { arguments, _ in _ = try arguments.proxy() },
-            shown: URLMasking.mask),
+            shown: \.masked),
         authorities,
     ]
 
@@ -190,13 +190,13 @@ struct TaskInput: Sendable {
         }
         let urls = try Self.expanded(urls, arguments, context)
         for url in urls {
-            guard let reason = InputURL.fault(in: url) else { continue }
+            guard let reason = url.urlFault else { continue }
             if !url.contains("://"), access(url, F_OK) == 0 {
-                let word = ShellWord.quoted(url)
+                let word = url.shellWord
                 throw arguments.error(
                     Self.isFolder(url)
-                        ? "\(Escaping.visible(url)) is a folder here and no URL: -d \(word) puts files into it."
-                        : "\(Escaping.visible(url)) is a file here and no URL: -i \(word) reads a list of URLs.")
+                        ? "\(url.visible) is a folder here and no URL: -d \(word) puts files into it."
+                        : "\(url.visible) is a file here and no URL: -i \(word) reads a list of URLs.")
             }
             throw arguments.notURL(url, reason, context)
         }
@@ -266,14 +266,14 @@ struct TaskInput: Sendable {
         guard arguments.has("glob") else {
             if let (url, part) = urls.lazy.compactMap({ url in URLPattern.part(of: url).map { (url, $0) } }).first {
                 context.warn(
-                    "'\(Escaping.visible(part))' is taken as it stands in \(URLMasking.mask(url)). --glob makes several "
+                    "'\(part.visible)' is taken as it stands in \(url.masked). --glob makes several "
                         + "addresses of it, and so does the shell without the quotes.")
             }
             return urls
         }
         return try urls.flatMap { url in
             do throws(URLPattern.Fault) { return try URLPattern.expand(url) } catch {
-                throw arguments.error("--glob: \(Escaping.visible(URLMasking.mask(url))): \(error.reason).")
+                throw arguments.error("--glob: \(url.masked.visible): \(error.reason).")
             }
         }
     }
@@ -304,7 +304,7 @@ struct TaskInput: Sendable {
             }
             if !isFolder { try adopt(&task, arguments, context) }
             for mirror in arguments.all("mirror") {
-                if let reason = InputURL.fault(in: mirror) { throw arguments.error("--mirror: \(reason).") }
+                if let reason = mirror.urlFault { throw arguments.error("--mirror: \(reason).") }
                 task.mirrors.append(mirror)
             }
             if arguments["checksum"] == Self.noChecksum {
@@ -353,10 +353,10 @@ struct TaskInput: Sendable {
         let path = try Paths.absolute(given, from: context.workingDirectory)
         var status = stat()
         guard lstat(path, &status) == 0 else {
-            throw arguments.error("--adopt: \(Escaping.visible(path)): \(String(cString: strerror(errno))).")
+            throw arguments.error("--adopt: \(path.visible): \(String(cString: strerror(errno))).")
         }
         guard status.st_mode & S_IFMT == S_IFREG else {
-            throw arguments.error("--adopt: \(Escaping.visible(path)) is not a regular file.")
+            throw arguments.error("--adopt: \(path.visible) is not a regular file.")
         }
         task.options.adoptPath = path
         guard !arguments.has("output"), !arguments.isGiven("directory") else { return }
@@ -387,18 +387,18 @@ struct TaskInput: Sendable {
         let (folder, name) = Paths.split(text)
         guard !name.isEmpty, name != ".", name != "..", name != "-" else {
             throw arguments.error(
-                "-o: '\(Escaping.visible(text))' does not name a file. A folder is given with -d.")
+                "-o: '\(text.visible)' does not name a file. A folder is given with -d.")
         }
         guard name.utf8.count <= 255 else {
             throw arguments.error("-o: the name is longer than the 255 bytes that a file's name may have.")
         }
         if let fault = AskedForName.fault(in: name) {
-            throw arguments.error("-o: '\(Escaping.visible(text))' cannot be the file's name: \(fault).")
+            throw arguments.error("-o: '\(text.visible)' cannot be the file's name: \(fault).")
         }
         let place = try folder.map { try Paths.absolute($0, from: base) } ?? base
-        let shown = ShellWord.quoted(Escaping.visible(text))
+        let shown = text.visible.shellWord
         if isFolder("\(place)/\(name)") {
-            let folder = ShellWord.quoted(Escaping.visible("\(place)/\(name)"))
+            let folder = "\(place)/\(name)".visible.shellWord
             throw arguments.error("-o: \(shown) is a folder: -d \(folder) puts the file into it.")
         }
         if let kind = Self.kind(ofSpecial: "\(place)/\(name)") {

@@ -99,16 +99,16 @@ struct RunFailures: Sendable {
     /// A line for each of a few failures; of more, a line for each host and reason, the most frequent first.
     private static func list(_ entries: [Entry]) -> [String] {
         guard entries.count > listLimit else {
-            return entries.map { Escaping.visible("  \(URLMasking.mask($0.url))  \($0.reason)") }
+            return entries.map { "  \($0.url.masked)  \($0.reason)".visible }
         }
         var groups: [String: (count: Int, first: Int)] = [:]
         for entry in entries {
-            let host = HostName.shown(HostName.site(entry.url))
+            let host = entry.url.site.shownSite
             groups["\(host): \(withoutPath(entry.reason))", default: (0, entry.place)].count += 1
         }
         let order = groups.sorted { ($1.value.count, $0.value.first) < ($0.value.count, $1.value.first) }
         let lines = order.prefix(groupLimit).map { text, group in
-            Escaping.visible("  \(Columns.pad(Formatting.count(group.count, "file"), to: 8)) \(text)")
+            "  \(Columns.pad(group.count.plural("file"), to: 8)) \(text)".visible
         }
         return order.count > groupLimit ? lines + ["  and \(order.count - groupLimit) other reasons"] : lines
     }
@@ -121,8 +121,7 @@ struct RunFailures: Sendable {
     /// The login of a command goes to the server of the URL alone, and a redirect may lead to another one that wants a login.
     private static func loginHost(_ error: DownloadError, of url: String) -> String? {
         guard let host = error.url.flatMap({ URLOrigin($0)?.host }), host != URLOrigin(url)?.host else { return nil }
-        return Escaping.visible(
-            "401 comes from \(host), to which the server redirects: --login-host \(host) logs in there.")
+        return "401 comes from \(host), to which the server redirects: --login-host \(host) logs in there.".visible
     }
 
     /// What helps where the reason of the failure names no option.

@@ -109,9 +109,9 @@ struct TransferRun: Sendable {
 
     private func warnOfEdited(_ ids: [TaskID]) {
         guard let first = ids.first else { return }
-        let which = ids.count == 1 ? first.short : addition?.barrel.map { "-b \(ShellWord.quoted($0))" } ?? "--all"
+        let which = ids.count == 1 ? first.short : addition?.barrel.map { "-b \($0.shellWord)" } ?? "--all"
         context.warn(
-            "\(Formatting.count(ids.count, "finished file")) \(ids.count == 1 ? "was" : "were") changed after fk wrote "
+            "\(ids.count.plural("finished file")) \(ids.count == 1 ? "was" : "were") changed after fk wrote "
                 + "\(ids.count == 1 ? "it, and stays" : "them, and stay"): \(global.suggested("fk verify --repair \(which)")) fetches what was "
                 + "there.")
     }
@@ -120,7 +120,7 @@ struct TransferRun: Sendable {
         guard count > 0, let barrel = addition?.barrel else { return }
         let is1 = count == 1
         context.warn(
-            "\(Formatting.count(count, "finished file")) \(is1 ? "has" : "have") another version at the source now, and "
+            "\(count.plural("finished file")) \(is1 ? "has" : "have") another version at the source now, and "
                 + "\(is1 ? "stays" : "stay"): \(global.suggested("fk barrel sync", [barrel])) fetches what has changed."
         )
     }

@@ -21,7 +21,7 @@ struct ShardArray: Hashable {
             guard let text = environment[name], !text.isEmpty else { return nil }
             guard let number = Int(text), (0...Int(Int32.max)).contains(number) else {
                 throw ShardError(
-                    "--shard auto: the variable \(name) is '\(Escaping.visible(text))', which is no number.")
+                    "--shard auto: the variable \(name) is '\(text.visible)', which is no number.")
             }
             return number
         }

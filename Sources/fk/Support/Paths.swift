@@ -34,7 +34,7 @@ enum Paths {
         guard let real = realpath(path, nil) else { return nil }
         defer { free(real) }
         if let text = String(validatingCString: real) { return text }
-        throw UsageError("\(Escaping.visible(path)) leads to a place whose name is not UTF-8: fk cannot use it.")
+        throw UsageError("\(path.visible) leads to a place whose name is not UTF-8: fk cannot use it.")
     }
 
     private static func noCurrentFolder(_ path: String) -> UsageError {
@@ -42,7 +42,7 @@ enum Paths {
         let isGone = stat(".", &status) != 0 || status.st_nlink == 0
         return UsageError(
             "The current folder \(isGone ? "does not exist any more" : "has a name that is not UTF-8"): give an absolute "
-                + "path in the place of '\(Escaping.visible(path))', or go to another folder.")
+                + "path in the place of '\(path.visible)', or go to another folder.")
     }
 
     /// True for the folder itself and all paths below it. Both must be absolute, as `absolute` returns them.

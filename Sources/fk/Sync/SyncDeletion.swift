@@ -25,7 +25,7 @@ struct SyncDeletion {
     func isAllowed() -> Bool {
         guard isTooMuch else { return true }
         context.errors.writeLine(
-            "fk: \(barrel): \(comparison.number(.gone)) of \(Formatting.count(comparison.members, "file")) are gone from the source, "
+            "fk: \(barrel): \(comparison.number(.gone)) of \(comparison.members.plural("file")) are gone from the source, "
                 + "which is more than --max-delete \(options.limit) allows: nothing was deleted.")
         return false
     }
@@ -99,7 +99,7 @@ struct SyncDeletion {
         if case .failed(let error) = reply { throw error }
         for file in deleted {
             let path = records[file.id]?.ofFinished.path
-            let isThere = path.map { FileNames.exists($0) } ?? false
+            let isThere = path.map { $0.existsOnDisk } ?? false
             comparison.print(file, as: isThere ? "gone" : "deleted")
             if makesRoom, !isThere, let path { Self.removeEmptyFolders(above: path, of: file.name) }
         }
@@ -128,7 +128,7 @@ struct SyncDeletion {
         let verb = files.count == 1 ? "is" : "are"
         guard
             try Confirmation(context).ask(
-                "Delete \(Formatting.count(files.count, "file")) that \(verb) gone from the source?")
+                "Delete \(files.count.plural("file")) that \(verb) gone from the source?")
         else {
             for file in files { comparison.print(file) }
             throw CommandFailure("Nothing was deleted.", status: ExitStatus.taskFailed)

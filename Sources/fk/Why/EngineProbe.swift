@@ -58,7 +58,7 @@ struct EngineProbe {
             measures.isWhole = now.expected.map { now.received >= $0 } ?? false
             measures.program = program(of: id)
             measures.limits = own(now, looks)
-            measures.policy = notice.hosts[HostName.site(now.nextURL)]?.policy
+            measures.policy = notice.hosts[now.nextURL.site]?.policy
             found[id] = measures
         }
         return found

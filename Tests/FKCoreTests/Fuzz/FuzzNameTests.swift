@@ -57,7 +57,7 @@ struct FuzzNameTests {
                 }
             if !isSafe { return name.isEmpty ? nil : "\(name.debugDescription) -> \(file.debugDescription)" }
             guard (try? BarrelName.validate(name)) != nil, !file.contains("%~") else { return nil }
-            return PercentCoding.decoded(Array(file.utf8)[...]) == Array(name.utf8)
+            return Array(file.utf8)[...].percentDecoded == Array(name.utf8)
                 ? nil : "\(name.debugDescription) is lost"
         }
     }
@@ -83,7 +83,7 @@ struct FuzzNameTests {
         if bytes.contains(where: { $0 == 0x2f || $0 == 0x5c || $0 < 0x20 || $0 == 0x7f }) {
             return "a path or a control"
         }
-        if name.unicodeScalars.contains(where: Escaping.isHidden) { return "invisible characters" }
+        if name.unicodeScalars.contains(where: \.isHidden) { return "invisible characters" }
         if [0x2e, 0x2d, 0x7e, 0x20].contains(first) { return "a bad beginning" }
         if last == "." || last.properties.isWhitespace { return "a bad end" }
         let folded = name.lowercased()

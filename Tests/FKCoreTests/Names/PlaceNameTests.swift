@@ -52,8 +52,8 @@ struct PlaceNameTests {
     @Test("paths of any text stay the bytes they are")
     func absolute() throws {
         for path in ["/a/caf\u{e9}", "/a/cafe\u{301}", "/a/\u{301}b", "/a/%FC", "/a/b c?d#e"] {
-            #expect(try #require(ProcessPaths.absolute(path)).isExactly(path))
+            #expect(try #require(ProcessInfo.absolute(path)).isExactly(path))
         }
-        #expect(ProcessPaths.absolute("/a/../b//c/./d/") == "/b/c/d")
+        #expect(ProcessInfo.absolute("/a/../b//c/./d/") == "/b/c/d")
     }
 }

@@ -176,7 +176,7 @@ struct HostPauseTests {
         try await bench.advance(by: LaneGrowth.intervals.upperBound) { await !bench.engine.hosts.pauses.isEmpty }
         #expect(await bench.engine.hosts.pauses.keys.sorted() == [host])
         let held = try await bench.add("\(host)/held")
-        #expect(await bench.messager.info(.id(held))?.waitingHost == HostName.shown(host))
+        #expect(await bench.messager.info(.id(held))?.waitingHost == host.shownSite)
         gate.open()
         #expect(await bench.finished(id)?.state == .complete)
         await bench.advance(60)

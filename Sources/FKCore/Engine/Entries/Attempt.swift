@@ -35,7 +35,7 @@ struct Attempt {
     }
 
     /// The URL of its entry in the plan, masked for display.
-    var shownURL: String { URLMasking.mask(url) }
+    var shownURL: String { url.masked }
 
     // MARK: Events
 

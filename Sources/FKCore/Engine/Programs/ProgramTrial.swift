@@ -58,8 +58,8 @@ package struct ProgramTrial: Sendable, Hashable {
         switch verdict {
         case .accept(let answer):
             result = answer.fail != nil ? .reject : answer.retry != nil ? .retry : .accept
-            reason = answer.fail ?? answer.retry.map { $0.from.map(URLMasking.mask) ?? "in \($0.after) s" }
-            url = answer.url.map(URLMasking.mask)
+            reason = answer.fail ?? answer.retry.map { $0.from.map(\.masked) ?? "in \($0.after) s" }
+            url = answer.url.map(\.masked)
             headers = answer.headers.mapValues { $0?.count }
             path = answer.path
         case .retry(let reason): (result, self.reason) = (.retry, reason)

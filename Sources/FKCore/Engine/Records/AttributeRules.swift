@@ -39,7 +39,7 @@ package enum AttributeRules {
             guard value.utf8.count <= maxValueBytes else {
                 throw DownloadError(
                     .invalidArgument,
-                    "The attribute \(Escaping.visible(key)) has \(Plural.count(value.utf8.count, "byte")); at most \(maxValueBytes) fit."
+                    "The attribute \(key.visible) has \(value.utf8.count.plural("byte")); at most \(maxValueBytes) fit."
                 )
             }
         }

@@ -34,10 +34,10 @@ public struct TrimmedFiles: Sendable, Hashable {
     package var summary: String {
         var parts: [String] = []
         if !barrels.isEmpty {
-            parts.append("the files of \(Plural.count(barrels.count, "barrel")) (\(Self.names(barrels)))")
+            parts.append("the files of \(barrels.count.plural("barrel")) (\(Self.names(barrels)))")
         }
         if !files.isEmpty {
-            parts.append("\(Plural.count(files.count, "file")) (\(Self.names(files.map(\.path))))")
+            parts.append("\(files.count.plural("file")) (\(Self.names(files.map(\.path))))")
         }
         return "\(parts.joined(separator: " and ")) deleted, \(ByteSize.format(freedBytes)) freed"
     }

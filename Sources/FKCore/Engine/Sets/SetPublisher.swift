@@ -183,7 +183,7 @@ package struct SetPublisher {
                 return false
             }
             if isEmpty {
-                guard let obstacle = EmptyFolder.obstacle(set.folder) else { return nil }
+                guard let obstacle = FileIO.obstacle(toReplacing: set.folder) else { return nil }
                 throw DownloadError(
                     .destination,
                     "\(set.folder) cannot be a set: \(obstacle), and a set appears by a rename. Choose a folder below it."
@@ -213,7 +213,7 @@ package struct SetPublisher {
         guard mkdir(staging, 0o777) == 0 else {
             throw DownloadError(system: errno, "create", staging, in: .destination)
         }
-        EmptyFolder.copyAccess(of: set.folder, to: staging)
+        FileIO.copyAccess(of: set.folder, to: staging)
         let former = old.map { _ in FolderAttributes.present(of: set.folder) }
         FolderAttributes.set(FolderAttributes.wantedOfSet(replacing: former, on: .current), of: staging)
         // A power cut may have taken bytes that were not synced.

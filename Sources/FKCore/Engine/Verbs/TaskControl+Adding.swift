@@ -223,7 +223,7 @@ extension TaskControl {
 
     private func fault(inName name: String) -> String? {
         AskedForName.fault(in: name, mayHide: true).map { fault in
-            "its file's name \(Escaping.visible(name.prefix(60))) cannot be used: \(fault)"
+            "its file's name \(name.prefix(60).visible) cannot be used: \(fault)"
         }
     }
 
@@ -297,7 +297,7 @@ extension TaskControl {
             return (added, readmission.isCompared)
         } catch {
             var error = Self.notMade(error)
-            error.url = error.url ?? URLMasking.mask(description.url)
+            error.url = error.url ?? description.url.masked
             return (.init(id: id, state: .unknown, isNew: false, error: error), false)
         }
     }

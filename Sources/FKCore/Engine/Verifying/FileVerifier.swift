@@ -70,7 +70,7 @@ package struct FileVerifier: Sendable {
             let portion = Array(rest.prefix(256))
             rest = rest.dropFirst(256)
             let records = reader.records(portion, problem: problem).filter(\.hasFinished)
-            for result in Parallel.map(records, { verify($0) }) { if !each(result) { return } }
+            for result in records.mappedInParallel({ verify($0) }) where !each(result) { return }
         }
     }
 
@@ -146,7 +146,7 @@ extension FileVerifier {
             let content = try OpenFile(path)
             guard pieces.fit(content.length) else {
                 return
-                    "its \(Plural.count(content.length, "byte")) are not the \(Plural.count(pieces.count, "piece")) of the list"
+                    "its \(content.length.plural("byte")) are not the \(pieces.count.plural("piece")) of the list"
             }
             let check = ListedCheck(pieces, length: content.length)
             let (result, _, reason) = try content.compare(nil, check, expected: nil)
@@ -232,7 +232,7 @@ private final class OpenFile {
         let verb = damaged.count == 1 ? "differs" : "differ"
         return (
             .damaged, Self.joined(damaged),
-            "\(damaged.count) of \(Plural.count(checks.count, "piece")) \(verb) from \(checks.source)"
+            "\(damaged.count) of \(checks.count.plural("piece")) \(verb) from \(checks.source)"
         )
     }
 
@@ -309,5 +309,5 @@ private struct ListedCheck: PieceCheck {
 
 extension VerifiedFile: CustomStringConvertible {
     /// The result, the id, the URL with its secrets masked, and the reason.
-    public var description: String { "VerifiedFile(\(result), \(id.short), \(URLMasking.mask(url)): \(reason))" }
+    public var description: String { "VerifiedFile(\(result), \(id.short), \(url.masked): \(reason))" }
 }

@@ -10,7 +10,7 @@ enum SourceEndpoint {
     ) throws(DownloadError) -> String {
         guard let text = environment[name], !text.isEmpty else { return usual }
         do throws(DownloadError) {
-            var url = try URLNormalizer.normalize(text)
+            var url = try text.normalizedURL()
             while url.hasSuffix("/") { url.removeLast() }
             return url
         } catch {

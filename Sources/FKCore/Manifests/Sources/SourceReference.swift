@@ -45,7 +45,7 @@ public struct SourceReference: Sendable, Hashable, CustomStringConvertible {
     public func fault(_ reason: String, _ form: String) -> DownloadError {
         DownloadError(
             .invalidArgument,
-            "'\(Escaping.visible(URLMasking.mask(description)))' is no place to list: \(reason). Write \(form).")
+            "'\(description.masked.visible)' is no place to list: \(reason). Write \(form).")
     }
 
     /// True for a scheme's letters (RFC 3986 section 3.1), at least two of them.

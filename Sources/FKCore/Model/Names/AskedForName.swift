@@ -9,10 +9,10 @@ package enum AskedForName {
     /// slash.
     ///
     /// - Parameter mayHide: true allows control and invisible characters, as in a checksum list, whose names are kept byte
-    ///   for byte (`ManifestName`). The default is false.
+    ///   for byte (`listedPathFault`). The default is false.
     package static func fault(in name: String, mayHide: Bool = false) -> String? {
         if !isOneComponent(name) { return "it is not one plain name" }
-        if !mayHide, name.unicodeScalars.contains(where: Escaping.isHidden) {
+        if !mayHide, name.unicodeScalars.contains(where: \.isHidden) {
             return "it holds control or invisible characters"
         }
         if joinsSlash(name) { return "it begins with a combining mark" }

@@ -13,7 +13,7 @@ extension HeaderField {
     /// `X-Api-Key`.
     package static func isSecret(_ name: String) -> Bool {
         let name = name.lowercased()
-        return !usual.contains(name) && (alwaysSecret.contains(name) || URLMasking.isSecret(name: name))
+        return !usual.contains(name) && (alwaysSecret.contains(name) || name.isSecretName)
     }
     /// The fields of most requests, whose names need no closer look.
     private static let usual = harmless.union([
@@ -44,7 +44,7 @@ extension HeaderField {
             throw InvalidHeader(reason: "a header is written 'Name: value'")
         }
         let name = String(text[..<colon])
-        guard HTTPToken.isFieldName(name) else {
+        guard name.isFieldName else {
             throw InvalidHeader(reason: "a header's name consists of letters, digits and !#$%&'*+-.^_`|~")
         }
         var value = text[text.index(after: colon)...]

@@ -12,7 +12,7 @@ package struct LoginHost: Sendable, Hashable {
     /// Reads `HOST` or `HOST:PORT`; nil for another text.
     package init?(_ text: String) {
         guard !text.isEmpty, !text.utf8.contains(where: { "/@?#*\\".utf8.contains($0) || $0 <= 0x20 }),
-            let url = try? URLNormalizer.normalize("https://\(text)/"), let origin = URLOrigin(url),
+            let url = try? "https://\(text)/".normalizedURL(), let origin = URLOrigin(url),
             !origin.host.isEmpty
         else { return nil }
         host = origin.host
@@ -35,6 +35,6 @@ package struct LoginHost: Sendable, Hashable {
 
     /// The reason why a text is no such host; nil if it is one.
     package static func fault(in text: String) -> String? {
-        LoginHost(text) == nil ? "\"\(Escaping.visible(text.prefix(80)))\" is no host: give HOST or HOST:PORT" : nil
+        LoginHost(text) == nil ? "\"\(text.prefix(80).visible)\" is no host: give HOST or HOST:PORT" : nil
     }
 }

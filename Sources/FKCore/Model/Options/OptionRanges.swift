@@ -35,7 +35,7 @@ package enum OptionRange {
     /// The same for the path of a file, which came from a URL.
     package static func fault(path: String?, of name: String) -> String? {
         guard let path, path.utf8.first != UInt8(ascii: "/") || path.utf8.contains(0) else { return nil }
-        return "\(name) is \"\(Escaping.visible(path.prefix(60)))\", and must be the URL of a file"
+        return "\(name) is \"\(path.prefix(60).visible)\", and must be the URL of a file"
     }
 
     /// Throws `.invalidArgument` with the sentence, if there is one.
@@ -84,7 +84,7 @@ extension TaskOptions {
     private static func typeFault(_ type: String?) -> String? {
         guard let type, type != "file" else { return nil }
         let parts = type.split(separator: "/", omittingEmptySubsequences: false)
-        guard parts.count != 2 || !parts.allSatisfy({ HTTPToken.isFieldName(String($0)) }) || parts[0] == "*" else {
+        guard parts.count != 2 || !parts.allSatisfy({ String($0).isFieldName }) || parts[0] == "*" else {
             return nil
         }
         return "options.expectedType must be file or a media type such as application/zip"
@@ -144,10 +144,10 @@ extension HeaderField {
     /// The reason why the field cannot be sent; nil for a valid one. It never contains the value, which may be a
     /// secret.
     package var fault: String? {
-        guard HTTPToken.isFieldName(name) else {
-            return "\"\(Escaping.visible(name.prefix(60)))\" is not the name of a header field"
+        guard name.isFieldName else {
+            return "\"\(name.prefix(60).visible)\" is not the name of a header field"
         }
-        guard HTTPToken.isFieldValue(value) else {
+        guard value.isFieldValue else {
             return "the value of the header field \(name) holds a line break or NUL"
         }
         return nil
@@ -195,7 +195,7 @@ package enum PinnedPublicKey {
             let digest = key.hasPrefix("sha256//") ? Data(base64Encoded: String(key.dropFirst(8))) : nil
             if digest?.count == 32 { continue }
             return
-                "\"\(Escaping.visible(key.prefix(60)))\" is not a public key's hash: give sha256//BASE64 of its SHA-256, "
+                "\"\(key.prefix(60).visible)\" is not a public key's hash: give sha256//BASE64 of its SHA-256, "
                 + "several separated by ;"
         }
         return nil
@@ -210,14 +210,14 @@ package enum NameLookup {
             !server.isEmpty && server.utf8.allSatisfy { $0.isASCIIHexDigit || ".:[]%".utf8.contains($0) }
         }
         return isList
-            ? nil : "\"\(Escaping.visible(servers.prefix(60)))\" is no list of name servers: give ADDRESS[:PORT],…"
+            ? nil : "\"\(servers.prefix(60).visible)\" is no list of name servers: give ADDRESS[:PORT],…"
     }
 
     /// What is wrong with the URL; nil if nothing is.
     package static func fault(url: String) -> String? {
         let isServer = URLOrigin(url)?.scheme == "https" && !url.utf8.contains { $0 <= 0x20 || $0 == 0x7f }
         return isServer
-            ? nil : "\"\(Escaping.visible(URLMasking.mask(url).prefix(60)))\" is no https URL of a server for DNS"
+            ? nil : "\"\(url.masked.prefix(60).visible)\" is no https URL of a server for DNS"
     }
 }
 

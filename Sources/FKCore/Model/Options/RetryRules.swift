@@ -187,7 +187,7 @@ package enum RetryRules {
             head.status == 401 && login == nil ? .giveLogin : head.status == 407 ? .giveProxyLogin : nil
         return DownloadError(
             .httpStatus, "The server answered \(head.status)\(hint).",
-            url: head.redirects > 0 ? URLMasking.mask(head.url) : nil, status: head.status,
+            url: head.redirects > 0 ? head.url.masked : nil, status: head.status,
             isRetryable: isRetryable(status: head.status) || [202, 403].contains(head.status) && wait != nil,
             retryAfter: wait
                 ?? (head.status == 429

@@ -94,7 +94,7 @@ extension TaskDescription {
         if let fileName, !AskedForName.isOneComponent(fileName) { return "the name asked for is not one plain name" }
         if let directory, !directory.isAbsolutePath {
             let reason = Self.directoryFault(directory) ?? "it is relative, and the current folder has no usable path"
-            return "its folder is \"\(Escaping.visible(directory.prefix(60)))\": \(reason)"
+            return "its folder is \"\(directory.prefix(60).visible)\": \(reason)"
         }
         return nil
     }

@@ -64,7 +64,7 @@ package struct Trace: Codable, Sendable, Hashable {
     }
 
     /// The response came through these redirects.
-    package mutating func pass(through urls: [String]) { via = urls.isEmpty ? nil : urls.map(URLMasking.mask) }
+    package mutating func pass(through urls: [String]) { via = urls.isEmpty ? nil : urls.map(\.masked) }
 
     /// A response middleware has changed or copied the file.
     package mutating func recordChange() { isChanged = true }
@@ -84,7 +84,7 @@ package struct Trace: Codable, Sendable, Hashable {
 
     private var size: Int { (try? StoreJSON.encode(self).count) ?? .max }
 
-    private static func origin(_ url: String) -> String { HostName.site(url) }
+    private static func origin(_ url: String) -> String { url.site }
 
     // MARK: Spans
 
@@ -132,7 +132,7 @@ extension TaskRecord {
     package mutating func record(_ range: Range<Int64>, from url: String) {
         let source = url == task.url ? nil : url
         guard source != nil || trace != nil else { return }
-        trace { $0.record(range, from: source.map(URLMasking.mask)) }
+        trace { $0.record(range, from: source.map(\.masked)) }
     }
 
     /// A response middleware has changed or copied the finished file.

@@ -234,7 +234,7 @@ package enum BarrelFile {
         try paths(in: workPath).compactMap { path in
             let stem = path.lastPathPart.dropLast(".barrel".count)
             // Foundation's own decoding drops a byte order mark.
-            if !stem.contains("%~"), let name = PercentCoding.decodedString(Array(stem.utf8)[...]) { return name }
+            if !stem.contains("%~"), let name = stem.percentDecoded { return name }
             return try? scan(path: path, nil, began: { _ in }) { _, _, _ in }.barrel.name
         }.sorted()
     }

@@ -1,10 +1,10 @@
 import FKMiddleware
 import Foundation
 
-/// An empty folder that another one with its content replaces by a rename: that of a set or of an unpacked archive.
-package enum EmptyFolder {
-    /// Why the folder cannot be replaced, as a clause; nil if it can.
-    package static func obstacle(_ path: String) -> String? {
+extension FileIO {
+    /// Why a rename cannot replace the empty folder by another one with its content, that of a set or of an unpacked archive; nil if it
+    /// can. A clause.
+    package static func obstacle(toReplacing path: String) -> String? {
         var (own, outer, here) = (stat(), stat(), stat())
         guard lstat(path, &own) == 0 else { return nil }
         if stat(path.folderPart, &outer) == 0, outer.st_dev != own.st_dev {

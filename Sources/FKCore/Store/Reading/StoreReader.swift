@@ -134,7 +134,7 @@ package struct StoreReader: Sendable {
         case .all: try records()
         case .state(let state): try records().filter { $0.state == state }
         case .id(let id): records([id])
-        case .url(let url): try records(url: URLNormalizer.normalize(url))
+        case .url(let url): try records(url: url.normalizedURL())
         case .barrel(let name): records(try barrelIDs(name).ids)
         }
     }
@@ -300,7 +300,7 @@ package struct StoreReader: Sendable {
         // In groups, so that unwanted records do not accumulate.
         for group in stride(from: 0, to: blocks.count, by: 16).map({ blocks[$0..<min($0 + 16, blocks.count)] }) {
             var place = group.first?.startIndex ?? 0
-            for results in Parallel.map(Array(group), { $0.map(read) }) {
+            for results in Array(group).mappedInParallel { $0.map(read) } {
                 for result in results {
                     found(place, result)
                     place += 1

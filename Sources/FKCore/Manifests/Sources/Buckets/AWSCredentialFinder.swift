@@ -137,7 +137,7 @@ package struct AWSCredentialFinder: Sendable {
     /// True for a machine of Amazon's, by its firmware. On any other, nothing is asked at the address of the metadata.
     private static let isInstance: Bool = {
         for path in ["/sys/class/dmi/id/sys_vendor", "/sys/class/dmi/id/board_vendor"] {
-            guard let bytes = try? SmallFile.read(path, limit: 4_096, named: "vendor") else { continue }
+            guard let bytes = try? [UInt8](ofFile: path, limit: 4_096, named: "vendor") else { continue }
             if String(decoding: bytes, as: UTF8.self).hasPrefix("Amazon EC2") { return true }
         }
         return false
@@ -218,7 +218,7 @@ package struct AWSCredentialFinder: Sendable {
         _ url: String, attempts: Int = 3, _ transport: any Transport,
         _ change: (inout DocumentRequest) -> Void = { _ in }
     ) async throws(DownloadError) -> [UInt8] {
-        var request = DocumentRequest(url: try URLNormalizer.normalize(url), options: Self.options(attempts: attempts))
+        var request = DocumentRequest(url: try url.normalizedURL(), options: Self.options(attempts: attempts))
         request.limit = 1 << 20
         change(&request)
         return try await request.fetch(over: transport).bytes ?? []
@@ -244,7 +244,7 @@ package struct AWSCredentialFinder: Sendable {
                 request.headers = [HeaderField("Content-Type", "application/x-www-form-urlencoded")]
             }
         } catch {
-            throw Self.failed("STS gave no credentials for the role \(Escaping.visible(role))", error)
+            throw Self.failed("STS gave no credentials for the role \(role.visible)", error)
         }
         do { return try Answer(xml: bytes) } catch { throw Self.malformed("STS", error) }
     }
@@ -332,9 +332,9 @@ package struct AWSCredentialFinder: Sendable {
     }
 
     private static func text(ofFile path: String, _ name: String) throws(DownloadError) -> String {
-        let bytes = try SmallFile.read(path, limit: 64 << 10, named: name)
+        let bytes = try [UInt8](ofFile: path, limit: 64 << 10, named: name)
         guard let text = SourceSecret.token(String(decoding: bytes, as: UTF8.self)) else {
-            throw DownloadError(.invalidArgument, "The \(name) \(Escaping.visible(path)) has no token.")
+            throw DownloadError(.invalidArgument, "The \(name) \(path.visible) has no token.")
         }
         return text
     }

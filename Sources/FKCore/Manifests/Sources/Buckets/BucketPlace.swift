@@ -40,7 +40,7 @@ struct BucketPlace: Sendable, Hashable {
     ///
     /// - Throws: `.invalidArgument` for another text.
     init(parsing text: String) throws(DownloadError) {
-        let shown = Escaping.visible(URLMasking.mask(String(text.prefix(200))))
+        let shown = String(text.prefix(200)).masked.visible
         guard let colon = text.range(of: "://"), let store = Store(rawValue: text[..<colon.lowerBound].lowercased())
         else { throw DownloadError(.invalidArgument, "'\(shown)' is no bucket: write s3://BUCKET/KEY.") }
         self.store = store
@@ -207,7 +207,7 @@ struct BucketServer: Sendable, Hashable {
         // Google's libraries take a host without a scheme.
         let text = named.value.contains("://") ? named.value : "http://\(named.value)"
         do throws(DownloadError) {
-            var url = try URLNormalizer.normalize(text)
+            var url = try text.normalizedURL()
             while url.hasSuffix("/") { url.removeLast() }
             return url
         } catch {

@@ -65,7 +65,7 @@ struct BucketAccess {
     static func region(_ environment: [String: String]) throws(DownloadError) -> String? {
         guard let region = try AWSCredentials.region(environment) else { return nil }
         guard BucketServer.isRegion(region) else {
-            throw DownloadError(.invalidArgument, "'\(Escaping.visible(region))' is no region of AWS (AWS_REGION).")
+            throw DownloadError(.invalidArgument, "'\(region.visible)' is no region of AWS (AWS_REGION).")
         }
         return region
     }
@@ -105,7 +105,7 @@ struct BucketAccess {
         let found = try await list(bucket.key, nil, size: 1).objects.first { $0.key.isExactly(bucket.key) }
         guard let found else {
             throw DownloadError(
-                .notFound, "There is neither a folder nor an object '\(Escaping.visible(bucket.key))' in the bucket.",
+                .notFound, "There is neither a folder nor an object '\(bucket.key.visible)' in the bucket.",
                 url: server.base)
         }
         return found
@@ -200,7 +200,7 @@ struct BucketAccess {
         do throws(AnswerFault) { return try BucketPage(answer.bytes) } catch {
             throw DownloadError(
                 .protocolViolation, "The answer is no listing of a bucket: \(error.reason).",
-                url: URLMasking.mask(answer.head.url))
+                url: answer.head.url.masked)
         }
     }
 
@@ -245,22 +245,22 @@ struct BucketAccess {
             return usual
         }
         guard let profile = try? AWSProfile(in: client.environment), !profile.values.isEmpty else {
-            return "there is no profile '\(Escaping.visible(name))' (AWS_PROFILE)"
+            return "there is no profile '\(name.visible)' (AWS_PROFILE)"
         }
-        return "the profile '\(Escaping.visible(name))' has neither keys nor a credential_process"
+        return "the profile '\(name.visible)' has neither keys nor a credential_process"
     }
 
     /// The error for a request that the store refuses.
     private func error(_ head: ResponseHead, _ refusal: BucketRefusal) -> DownloadError {
         var error = RetryRules.error(for: head, now: Date())
         let said =
-            refusal.code.isEmpty ? "" : " (\(Escaping.visible(refusal.code)): \(Escaping.visible(refusal.message)))"
+            refusal.code.isEmpty ? "" : " (\(refusal.code.visible): \(refusal.message.visible))"
         let name = bucket.store == .az ? "container" : "bucket"
         if head.status == 404 { error.code = .notFound }
         switch head.status {
         case 404 where refusal.code.hasPrefix("NoSuchKey") || refusal.code == "BlobNotFound" || client.choice.isSingle:
             error.message =
-                "The \(name) '\(bucket.bucket)' has no object '\(Escaping.visible(bucket.key))', or is missing"
+                "The \(name) '\(bucket.bucket)' has no object '\(bucket.key.visible)', or is missing"
         // Azure says so of a container that nobody may read without a signature.
         case 404 where bucket.store == .az:
             error.message =
@@ -294,7 +294,7 @@ struct BucketAccess {
         default: error.message = String(error.message.dropLast())
         }
         error.message += "\(said)."
-        error.url = URLMasking.mask(server.base)
+        error.url = server.base.masked
         return error
     }
 }

@@ -97,7 +97,7 @@ private struct HubRequests: Sendable {
         else {
             throw DownloadError(
                 .protocolViolation, "The hub's list continues at another host: that host was not asked.",
-                url: URLMasking.mask(link.target))
+                url: link.target.masked)
         }
         return next
     }

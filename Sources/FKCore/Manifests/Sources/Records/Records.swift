@@ -55,15 +55,15 @@ package struct Records: Source {
             case "zenodo" where rest.utf8.allSatisfy(\.isASCIIDigit): self = .zenodo(rest)
             case "https", "http":
                 let text = reference.description
-                if let fault = InputURL.fault(in: text) { throw DownloadError(.invalidArgument, "\(fault).") }
-                let url = try URLNormalizer.normalize(text)
+                if let fault = text.urlFault { throw DownloadError(.invalidArgument, "\(fault).") }
+                let url = try text.normalizedURL()
                 let path = ["https://doi.org/", "https://dx.doi.org/", "\(servers.doi)/"].first { url.hasPrefix($0) }
-                let doi = path.flatMap { PercentCoding.decodedString(Array(url.dropFirst($0.count).utf8)[...]) }
+                let doi = path.flatMap { url.dropFirst($0.count).percentDecoded }
                 self = if let doi, Self.isDOI(doi) { .doi(doi) } else { .url(url) }
             default:
                 throw DownloadError(
                     .invalidArgument,
-                    "'\(Escaping.visible(reference.description))' is no record: write doi:10.X/Y, zenodo:NUMBER or its URL."
+                    "'\(reference.description.visible)' is no record: write doi:10.X/Y, zenodo:NUMBER or its URL."
                 )
             }
         }
@@ -101,10 +101,10 @@ package struct Records: Source {
             case .url(let url): (url, url)
             }
         let last = text.prefix { $0 != "?" && $0 != "#" }.split(separator: "/").last.map {
-            PercentCoding.decodedString(Array($0.utf8)[...]) ?? String($0)
+            $0.percentDecoded ?? String($0)
         }
         var title = reference.description
-        if reference.scheme.hasPrefix("http") { title = try URLNormalizer.normalize(title) }
+        if reference.scheme.hasPrefix("http") { title = try title.normalizedURL() }
         var place = SourcePlace(
             reference, title: title, folderName: last ?? reference.scheme, address: address, pinsFiles: true)
         if address == nil { place.first = servers.doi }
@@ -120,7 +120,7 @@ package struct Records: Source {
             let found = try await find(place, by: &search)
             do { try await search.read(found, send) } catch let error as ManifestError {
                 throw DownloadError(
-                    .protocolViolation, "The list cannot be read. \(error)", url: URLMasking.mask(place.title))
+                    .protocolViolation, "The list cannot be read. \(error)", url: place.title.masked)
             }
         }
     }
@@ -162,16 +162,16 @@ package struct Records: Source {
             throw DownloadError(
                 .httpStatus,
                 "The list cannot be fetched: the server answered with HTTP \(status)."
-                    + ([401, 403].contains(status) ? " It may need a login." : ""), url: URLMasking.mask(url),
+                    + ([401, 403].contains(status) ? " It may need a login." : ""), url: url.masked,
                 status: status)
         }
         if case .url(let url) = name, search.asked.count == 1, search.isEmptyList {
             throw DownloadError(
-                .invalidArgument, "The list is empty: it names no URL.", url: URLMasking.mask(url))
+                .invalidArgument, "The list is empty: it names no URL.", url: url.masked)
         }
         throw DownloadError(
             .notFound,
-            "\(URLMasking.mask(place.title)): no server lists its files. Asked: \(search.asked.joined(separator: ", "))."
+            "\(place.title.masked): no server lists its files. Asked: \(search.asked.joined(separator: ", "))."
                 + search.advice
         )
     }
@@ -305,7 +305,7 @@ private struct RecordSearch {
         let answer = try await get(url, accept: Self.json)
         let values = answer.flatMap { Self.value($0.bytes) }?.object?["values"]?.array ?? []
         let found = values.first { $0.object?["type"]?.string == "URL" }?.object?["data"]?.object?["value"]?.string
-        return found.flatMap { InputURL.fault(in: $0) == nil ? $0 : nil }
+        return found.flatMap { $0.urlFault == nil ? $0 : nil }
     }
 
     /// The URLs that DataCite has of a DOI's files.
@@ -341,7 +341,7 @@ private struct RecordSearch {
                     throw DownloadError(
                         .protocolViolation,
                         "The list of files breaks off after \(offset) files: the server does not send the next page.",
-                        url: URLMasking.mask(address + "\(offset)"))
+                        url: (address + "\(offset)").masked)
                 }
                 let reader = ServerListReader(.record, reading(page.head))
                 count = try await send.list(bytes, reader, version: found.version)
@@ -360,7 +360,7 @@ private struct RecordSearch {
 
     /// A list of URLs.
     private static func found(_ urls: [String]) -> Found? {
-        let urls = urls.filter { InputURL.fault(in: $0) == nil }
+        let urls = urls.filter { $0.urlFault == nil }
         guard !urls.isEmpty else { return nil }
         let version = ListVersion()
         version.add(urls.map { .init(sources: [.init($0)]) })
@@ -386,7 +386,7 @@ private struct RecordSearch {
 
     private func reading(_ head: ResponseHead) -> Manifest.Reading {
         var reading = given
-        reading.baseURL = reading.baseURL ?? BaseURL.folder(of: head.url)
+        reading.baseURL = reading.baseURL ?? head.url.urlFolder
         return reading
     }
 
@@ -423,7 +423,7 @@ private struct RecordSearch {
             // Only a list has places for its faults.
             if isNamed, error.form != nil, error.form != .urls, error.line > 0 {
                 throw DownloadError(
-                    .protocolViolation, "The list cannot be read. \(error)", url: URLMasking.mask(head.url))
+                    .protocolViolation, "The list cannot be read. \(error)", url: head.url.masked)
             }
             if let restriction = Self.restriction(in: bytes) {
                 isRefused = true
@@ -468,8 +468,8 @@ private struct RecordSearch {
     private mutating func get(
         _ url: String, accept: String
     ) async throws(DownloadError) -> (head: ResponseHead, bytes: [UInt8]?)? {
-        var request = SourceRequest(try URLNormalizer.normalize(url))
-        asked.append(URLMasking.mask(url))
+        var request = SourceRequest(try url.normalizedURL())
+        asked.append(url.masked)
         guard client.mayAsk(URLOrigin(request.url)) else {
             recordReason("not asked: it is at a loopback or private address")
             return nil

@@ -172,7 +172,7 @@ final class RegistryTokens: Sendable {
             let token = try RegistryToken(answer.bytes)
             return ("Bearer \(token.text)", token.seconds)
         } catch {
-            throw DownloadError(.protocolViolation, "\(registry): \(error.reason).", url: URLMasking.mask(url))
+            throw DownloadError(.protocolViolation, "\(registry): \(error.reason).", url: url.masked)
         }
     }
 

@@ -119,7 +119,7 @@ enum HTMLListing {
     private static func lastPart(_ url: String) -> String {
         let path = url.prefix { $0 != "?" }
         let last = path.split(separator: "/").last ?? ""
-        return PercentCoding.decodedString(Array(last.utf8)[...]) ?? ""
+        return last.percentDecoded ?? ""
     }
 
     /// True if the text of a link is the name, or its beginning where the listing shortens it.
@@ -191,7 +191,7 @@ enum HTMLListing {
             if titles.contains(where: title.contains) { return true }
             // Caddy and IIS: the path of the folder.
             let path = URLParts(folder.url).path
-            let text = PercentCoding.decodedString(Array(path.utf8)[...]) ?? String(path)
+            let text = path.percentDecoded ?? String(path)
             let name = text.lowercased()
             let ends = [name, String(name.dropLast())]
             return text.utf8.count > 1 && ends.contains { title == $0 || title.hasSuffix(" " + $0) }
