@@ -89,7 +89,7 @@ struct GlobalOptions: Sendable {
         case "referer", "all-proxy", "http-proxy", "https-proxy": return texts.last.map(\.masked)
         // aria2 shows sizes and rates in bytes.
         case _ where Int64(defaults[name] ?? "") != nil:
-            return texts.last.map { text in (try? ByteSize.parse(text)).map(String.init) ?? text }
+            return texts.last.map { text in (try? Int64(byteSize: text)).map(String.init) ?? text }
         default: return texts.last
         }
     }

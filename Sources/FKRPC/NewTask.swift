@@ -71,7 +71,7 @@ struct CallOptions: Sendable {
     }
 
     static func header(_ line: String) throws(RPCError) -> HeaderField {
-        do throws(InvalidHeader) { return try HeaderField.parse(line) } catch { throw problem("header") }
+        do throws(HeaderField.Invalid) { return try HeaderField.parse(line) } catch { throw problem("header") }
     }
 
     /// `sha-256=HEX`.

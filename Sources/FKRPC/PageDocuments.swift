@@ -24,8 +24,10 @@ enum PageDocuments {
     /// The row with everything from its record.
     static func details(_ row: TaskRow, _ record: TaskRecord, isOwned: Bool) -> JSON {
         let options = record.task.options
-        let history = record.history.map(verdict)
-        let verdicts = record.history.filter { !isInternal($0.by) }.map(verdict)
+        let lines = record.history.map { line in
+            JSON.members(["time": JSON(line.time), "by": .string(line.by), "what": .string(line.what)])
+        }
+        let verdicts = zip(record.history, lines).filter { !isInternal($0.0.by) }.map(\.1)
         let attributes = record.task.attributes.sorted { $0.key < $1.key }
         return .object(
             self.row(row) + [
@@ -46,7 +48,7 @@ enum PageDocuments {
                                 "start": .integer($0.start), "end": JSON($0.end), "position": .integer($0.position),
                             ])
                         })),
-                .init("history", .array(history)), .init("verdicts", .array(verdicts)),
+                .init("history", .array(lines)), .init("verdicts", .array(verdicts)),
             ])
     }
 
@@ -59,10 +61,6 @@ enum PageDocuments {
     /// Attempts have their numbers: `attempt 2`.
     private static func isInternal(_ source: String) -> Bool {
         internalSources.contains(source) || source.hasPrefix("attempt ") && Int(source.dropFirst(8)) != nil
-    }
-
-    private static func verdict(_ line: HistoryLine) -> JSON {
-        .members(["time": JSON(line.time), "by": .string(line.by), "what": .string(line.what)])
     }
 
     static func error(_ error: DownloadError) -> JSON {

@@ -262,6 +262,6 @@ enum SessionList {
         lines += written
         // A session is its owner's file, and has the secrets of header fields as well.
         add("all-proxy", rest.proxy)
-        return try TextListWriter.aria2Lines([row.url] + row.mirrors, lines)
+        return try Aria2Options.lines([row.url] + row.mirrors, lines)
     }
 }

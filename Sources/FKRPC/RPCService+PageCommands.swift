@@ -57,7 +57,7 @@ extension RPCService {
         if let given = caFile {
             guard given.hasPrefix("/") else { throw RPCError("fk.add: caFile is an absolute path.") }
             let path = try gate.file(given)
-            do throws(DownloadError) { try TrustFiles.checkAuthorities(path) } catch {
+            do throws(DownloadError) { try TransportOptions.checkAuthorities(path) } catch {
                 throw RPCError("fk.add: caFile: \(error.message)")
             }
             caFile = path

@@ -136,7 +136,7 @@ extension Barrel {
         let path = ProcessInfo.absolute(folder.path) ?? folder.path
         let known = await knownMembers
         return try await blocking {
-            try SetPublisher(name, in: workPath, durability: durability).publish(to: path, known: known)
+            try workPath.publish(name, to: path, durability: durability, known: known)
         }
     }
 
@@ -214,7 +214,7 @@ extension Downloader {
             throw DownloadError(.invalidArgument, "The bytes to keep are at least 0: \(bytes) was given.")
         }
         let workPath = engine.workPath
-        return try await blocking { try DiskTrim(workPath, by: order).trim(to: bytes) }
+        return try await blocking { try workPath.trim(to: bytes, by: order) }
     }
 }
 

@@ -101,11 +101,10 @@ public struct Builder: Sendable {
     ///   or invisible characters, and without the ending of an unfinished file (`.fkpart`, `.fkrejected`).
     public mutating func setFileName(_ name: String?) throws(DownloadError) {
         if let name {
-            let fault = name.utf8.count > 200 ? "it is longer than 200 bytes" : AskedForName.fault(in: name)
+            let fault = name.utf8.count > 200 ? "it is longer than 200 bytes" : FileNameRules.fault(inAsked: name)
             if let fault {
                 throw DownloadError(
-                    .invalidArgument,
-                    "\"\(name.prefix(60).visible)\" cannot be the file's name: \(fault).")
+                    .invalidArgument, "\"\(name.prefix(60).visible)\" cannot be the file's name: \(fault).")
             }
         }
         description.fileName = name

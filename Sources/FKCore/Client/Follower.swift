@@ -88,7 +88,7 @@ final class Follower {
         if open?.hasDrained() == true { observers.queueDrained() }
     }
 
-    private func absorb(_ change: Change) {
+    private func absorb(_ change: JournalChange) {
         switch change {
         case .state(var info, let order):
             info.order = order
@@ -118,7 +118,7 @@ final class Follower {
     ///
     /// The journal decides about the tasks that it names, because their info files may be newer than the journal. So the
     /// journal is read again after the info files.
-    private func fillGap(after known: [Change]) {
+    private func fillGap(after known: [JournalChange]) {
         let differing = differences(isGap: true)
         let later = changes.read()
         hasGap = later.hasGap

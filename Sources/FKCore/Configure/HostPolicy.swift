@@ -185,8 +185,8 @@ public struct HostPolicy: Codable, Sendable, Hashable {
     }
 }
 
-/// The policies of a work path, which every engine of it follows. It is a small JSON file, `hosts`, replaced as a whole.
-package enum HostPolicyFile {
+/// The policies of a work path, which every engine of it follows. They are a small JSON file, `hosts`, replaced as a whole.
+extension HostPolicy {
     private struct File: Codable {
         var format = 1
         var hosts: [HostPolicy]
@@ -195,7 +195,7 @@ package enum HostPolicyFile {
     /// The policies, in the order of their patterns. A shard has those of the work path that it belongs to.
     ///
     /// - Throws: `.corruptInfo`, `.laterVersion` or `.disk`.
-    package static func read(in workPath: WorkPath) throws -> [HostPolicy] {
+    package static func all(in workPath: WorkPath) throws -> [HostPolicy] {
         let file: File
         let path = workPath.ofShards.hostsPath
         do {
@@ -214,13 +214,13 @@ package enum HostPolicyFile {
     ///
     /// - Parameter workPath: exists.
     /// - Returns: the value of `change`.
-    /// - Throws: the errors of `read` and of `change`; `.workPathBusy` if another process does not end its own change; `.noSpace`
+    /// - Throws: the errors of `all` and of `change`; `.workPathBusy` if another process does not end its own change; `.noSpace`
     ///   or `.disk`. The policies are then unchanged.
     package static func change<Value>(
         in workPath: WorkPath, _ change: (inout [HostPolicy]) throws -> Value
     ) throws -> Value {
-        try FileLock.exclusively(workPath.settingsLockPath) {
-            var policies = try read(in: workPath)
+        try workPath.withSettingsLock {
+            var policies = try all(in: workPath)
             let value = try change(&policies)
             try write(policies, in: workPath)
             return value

@@ -39,7 +39,7 @@ extension Downloader {
     /// - Throws: the errors of `Control.change`.
     func renew(_ builders: [Builder]) async throws(DownloadError) -> Set<TaskID> {
         let places = engine.workPath.places
-        var asked: [TaskID: FileFacts] = [:]
+        var asked: [TaskID: TaskFacts] = [:]
         for builder in builders where builder.description.hasOptions {
             asked[places.id(of: builder.description)] = builder.description.facts
         }
@@ -67,9 +67,9 @@ extension Downloader {
     }
 }
 
-extension FileFacts {
+extension TaskFacts {
     /// True if these facts name other bytes than the known ones.
-    fileprivate func isOtherVersion(of known: FileFacts) -> Bool {
+    fileprivate func isOtherVersion(of known: TaskFacts) -> Bool {
         if let checksum, let other = known.checksum, checksum.algorithm == other.algorithm { return checksum != other }
         if let size, let other = known.size, size != other { return true }
         if let checksum, known.checksum != checksum, known.checksum != nil { return true }

@@ -124,7 +124,7 @@ struct CurlConfigParser: LineFormat {
     }
 
     private static func header(_ text: String) throws(EntryFault) -> HeaderField {
-        do throws(InvalidHeader) { return try HeaderField.parse(text) } catch { throw EntryFault(error.reason) }
+        do throws(HeaderField.Invalid) { return try HeaderField.parse(text) } catch { throw EntryFault(error.reason) }
     }
 
     private mutating func close() throws(ManifestError) {

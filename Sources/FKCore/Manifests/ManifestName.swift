@@ -27,7 +27,7 @@ extension String {
             return "a part of its name is longer than the 255 bytes it may have"
         }
         if unicodeScalars.contains(where: Self.isRefused) { return "its name holds control characters" }
-        if AskedForName.joinsSlash(last) { return "its name begins with a mark that has no letter" }
+        if FileNameRules.joinsSlash(last) { return "its name begins with a mark that has no letter" }
         if FileNameRules.isOwn(last) { return "names that end so are for unfinished files" }
         return nil
     }

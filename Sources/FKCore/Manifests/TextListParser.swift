@@ -144,7 +144,7 @@ struct TextListParser: LineFormat {
             return "a second URL stands behind a blank: write one URL a line, and the mirrors of a file behind tabs"
         }
         return
-            "'\(String(word.prefix(60)).visible)' stands behind the URL: write the name as 'out=NAME' on an indented line "
+            "'\(word.prefix(60).visible)' stands behind the URL: write the name as 'out=NAME' on an indented line "
             + "below it, and a blank of the URL as %20"
     }
 
@@ -207,7 +207,7 @@ struct TextListParser: LineFormat {
             if isAtPage { return "\(reason). A bucket is a source: choose \"All files of a source\"" }
             return "\(reason). A bucket is a source: fk get -r \(scheme)://… lists and fetches it"
         }
-        let shown = String(text.masked.prefix(100)).visible
+        let shown = text.masked.prefix(100).visible
         guard !isAtPage else { return "'\(shown)' is no URL: it has no scheme, such as https:// in front of a host" }
         let host = text.drop { $0 == "/" }.prefix { $0 != "/" }
         let hint =
@@ -226,7 +226,7 @@ struct TextListParser: LineFormat {
         switch name {
         case "out":
             guard !value.isEmpty else { throw EntryFault("out= needs a file name") }
-            if let fault = ListedName.fault(in: value) {
+            if let fault = FileNameRules.fault(inListed: value) {
                 throw EntryFault("out=\(value.visible) cannot be the file's name: \(fault)")
             }
             entry?.name = value.plainListedPath
@@ -237,7 +237,7 @@ struct TextListParser: LineFormat {
             let digest = try digest(value)
             entry?.digests = [digest]
         case "header":
-            do throws(InvalidHeader) {
+            do throws(HeaderField.Invalid) {
                 let field = try HeaderField.parse(value)
                 entry?.headers.append(field)
             } catch {

@@ -173,8 +173,7 @@ final class StoreSource: ByteSource {
         switch record.state {
         case .error: view.failure = record.error ?? DownloadError(.cancelled, "The download has failed.")
         case .cancel:
-            view.failure = DownloadError(
-                .cancelled, "The download was cancelled.", url: record.task.url.masked)
+            view.failure = DownloadError(.cancelled, "The download was cancelled.", url: record.task.url.masked)
         case .unknown: view.failure = Self.deleted(record.task.url)
         default: break
         }

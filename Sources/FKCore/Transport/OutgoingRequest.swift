@@ -41,8 +41,7 @@ struct OutgoingRequest {
         }
         guard origin.scheme == "http" || origin.scheme == "https" else {
             throw DownloadError(
-                .unsupportedScheme, "Only http and https are supported, not \(origin.scheme).",
-                url: text.masked)
+                .unsupportedScheme, "Only http and https are supported, not \(origin.scheme).", url: text.masked)
         }
         url = parts.userinfo == nil && parts.fragment == nil ? text : parts.requestURL
         credentials = parts.credentials
@@ -55,13 +54,11 @@ struct OutgoingRequest {
                 .invalidArgument, "A request body must be data; a stream cannot be sent again on a retry.")
         }
         guard method.isFieldName else {
-            throw DownloadError(
-                .invalidArgument, "The request's method is not a valid token.", url: text.masked)
+            throw DownloadError(.invalidArgument, "The request's method is not a valid token.", url: text.masked)
         }
         if let agent = request.options.userAgent { addDefault("User-Agent", agent) }
         if let fault = headers.lazy.compactMap(\.fault).first {
-            throw DownloadError(
-                .invalidArgument, "The request was not sent: \(fault).", url: text.masked)
+            throw DownloadError(.invalidArgument, "The request was not sent: \(fault).", url: text.masked)
         }
         for field in Self.usualHeaders { addDefault(field.name, field.value) }
         goesTo(login: request.options.loginHost)

@@ -19,8 +19,7 @@ extension URLRequest {
         for (name, value) in allHTTPHeaderFields ?? [:] {
             guard let fault = HeaderField(name, value).fault else { continue }
             throw DownloadError(
-                .invalidArgument, "The request was not sent: \(fault).",
-                url: url.map { $0.absoluteString.masked })
+                .invalidArgument, "The request was not sent: \(fault).", url: url.map { $0.absoluteString.masked })
         }
     }
 

@@ -30,7 +30,7 @@ struct SecretFiles: Sendable {
         }
         let hosts = urls.compactMap { URLOrigin($0)?.host }
         for path in cookiePaths {
-            for line in (try? CookieFile.lines(of: path)) ?? [] {
+            for line in (try? TransportOptions.cookies(in: path)) ?? [] {
                 if let value = Self.cookie(line, of: hosts) {
                     values.formUnion([value, value.removingPercentEncoding ?? value])
                 }

@@ -7,11 +7,11 @@ import Foundation
 
 /// What this process sends and receives besides bodies, line by line, as curl's `-v` shows it: `* ` for the connection, `> ` for the
 /// heads of requests, `< ` for those of responses. Secrets are masked.
-package enum TransportTrace {
+enum TransportTrace {
     private static let reader = Locked<(@Sendable (String) -> Void)?>(nil)
 
     /// Begins to call `read` with each line, on the transport's thread. It must not block.
-    package static func begin(_ read: @escaping @Sendable (String) -> Void) { reader.withLock { $0 = read } }
+    static func begin(_ read: @escaping @Sendable (String) -> Void) { reader.withLock { $0 = read } }
 
     static var isOn: Bool { reader.withLock { $0 != nil } }
 
@@ -27,8 +27,7 @@ package enum TransportTrace {
     static func show(_ kind: Kind, _ text: String, secrets: Set<String>) {
         guard let read = reader.withLock({ $0 }) else { return }
         for line in text.split(whereSeparator: \.isNewline) {
-            let shown =
-                kind == .connection ? withoutCookie(String(line)).masked : masked(String(line), secrets)
+            let shown = kind == .connection ? withoutCookie(String(line)).masked : masked(String(line), secrets)
             read("\(kind.rawValue) \(shown.visible)")
         }
     }

@@ -47,8 +47,7 @@ public struct SignatureKey: Sendable, Hashable, CustomStringConvertible {
     package init(contentsOfFile path: String) throws(DownloadError) {
         let bytes = try [UInt8](ofFile: path, limit: Self.limit, named: "key file")
         do throws(DownloadError) { try self.init(contents: bytes) } catch {
-            throw DownloadError(
-                .invalidArgument, "The key file \(path.visible) cannot be used: \(error.message)")
+            throw DownloadError(.invalidArgument, "The key file \(path.visible) cannot be used: \(error.message)")
         }
     }
 

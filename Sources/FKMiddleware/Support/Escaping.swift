@@ -1,9 +1,9 @@
 extension StringProtocol {
-    /// The text, safe to show: names, URLs and error texts come from servers. It is the text with every character escaped that could move the cursor, or hide or reorder text: C0 and C1 controls
-    /// (with ESC), DEL, line and paragraph separators, bidirectional overrides and isolates, zero-width and tag
-    /// characters. `\n`, `\r`, `\t` and `\e` get their short forms, all others `\u{…}`.
+    /// The text, safe to show, since names, URLs and error texts come from servers: each character is escaped that could move the cursor,
+    /// or hide or reorder text: C0 and C1 controls (with ESC), DEL, line and paragraph separators, bidirectional overrides and isolates,
+    /// zero-width and tag characters. `\n`, `\r`, `\t` and `\e` get their short forms, all others `\u{…}`.
     package var visible: String {
-        guard unicodeScalars.contains(where: \.isHidden) else { return String(self) }
+        guard unicodeScalars.contains(where: { $0.isHidden }) else { return String(self) }
         var result = String.UnicodeScalarView()
         for scalar in unicodeScalars {
             if scalar.isHidden {

@@ -17,13 +17,13 @@ extension String {
     /// True for a non-empty token, which is the form of the name of a header field, sent or received (RFC 9110 section 5.1).
     package var isFieldName: Bool {
         // In memory: step by step through `utf8` takes ten times as long.
-        let isToken = utf8.withContiguousStorageIfAvailable { $0.allSatisfy(\.isTokenByte) }
-        return !isEmpty && isToken ?? utf8.allSatisfy(\.isTokenByte)
+        let isToken = utf8.withContiguousStorageIfAvailable { $0.allSatisfy { $0.isTokenByte } }
+        return !isEmpty && isToken ?? utf8.allSatisfy { $0.isTokenByte }
     }
 
-    /// True when the value of a header field has no CR, LF or NUL (RFC 9110 section 5.5). With one of them a value could become another field or another
-    /// request.
+    /// True when the value of a header field has no CR, LF or NUL (RFC 9110 section 5.5). With one of them a value could become another
+    /// field or another request.
     package var isFieldValue: Bool {
-        !(utf8.withContiguousStorageIfAvailable { $0.contains(where: \.isLineEnd) } ?? utf8.contains(where: \.isLineEnd))
+        !(utf8.withContiguousStorageIfAvailable { $0.contains { $0.isLineEnd } } ?? utf8.contains { $0.isLineEnd })
     }
 }

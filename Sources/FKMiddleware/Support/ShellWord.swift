@@ -1,6 +1,6 @@
 extension String {
-    /// The text as one word of a command line to be copied into a shell, on one line and without hidden characters. A text with such characters gets the
-    /// form `$'…'`, which bash, zsh, ksh and POSIX 2024 have.
+    /// The text as one word of a command line to be copied into a shell, on one line and without hidden characters. A text with such
+    /// characters gets the form `$'…'`, which bash, zsh, ksh and POSIX 2024 have.
     ///
     /// A word may begin with a dash: put `--` before operands.
     package var shellWord: String {

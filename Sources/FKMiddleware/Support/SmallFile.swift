@@ -20,7 +20,7 @@ extension [UInt8] {
         }
         self = []
         var chunk = [UInt8](repeating: 0, count: 1 << 16)
-        while self.count <= limit {
+        while count <= limit {
             let count = chunk.withUnsafeMutableBytes { Foundation.read(descriptor, $0.baseAddress, $0.count) }
             if count < 0, errno == EINTR { continue }
             guard count >= 0 else { throw refused("cannot be read: \(String(cString: strerror(errno)))") }

@@ -1,8 +1,7 @@
 extension String {
-    /// The URL with its userinfo and the values of secret query items replaced by `***`, for logs, errors and JSON. A query item is secret because of its
-    /// name (`isSecretName`), because its value is a URL with a login or a query, or because it has no name and is
-    /// long. Everything else stays, so that URLs can be told apart. A fragment of `name=value` pairs is masked like a
-    /// query.
+    /// The URL with its userinfo and the values of secret query items replaced by `***`, for logs, errors and JSON. A query item is
+    /// secret because of its name (`isSecretName`), because its value is a URL with a login or a query, or because it has no name and is
+    /// long. Everything else stays, so that URLs can be told apart. A fragment of `name=value` pairs is masked like a query.
     ///
     /// It works on the text, so it also masks text that is not a valid URL: a login with a raw `#`, `/` or `?`, or one without a
     /// scheme before it (`urlLogin`).

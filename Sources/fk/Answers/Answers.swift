@@ -163,11 +163,12 @@ struct AddedAnswers {
 
     /// Adds tasks and shows the replies as they come.
     ///
+    /// - Parameter orders: those of the command; their limits are for the tasks.
     /// - Throws: same as `EngineClient.add`.
-    mutating func add(_ addition: TaskAddition, own: OwnLimits? = nil, _ configure: Configure) async throws {
+    mutating func add(_ addition: TaskAddition, by orders: RunOrders? = nil, _ configure: Configure) async throws {
         let client = EngineClient.reportingSilence(configure, answers.context)
         let replies = Locked(self)
-        try await client.add(addition, own: own) { reply, problems in
+        try await client.add(addition, own: orders?.own) { reply, problems in
             replies.withLock { $0.absorb(reply, problems) }
         }
         self = replies.withLock(\.self)
@@ -180,7 +181,12 @@ struct AddedAnswers {
             return
         }
         if answers.global.json {
-            array.write(list) { $0.document.bytes }
+            array.write(list) { added in
+                JSON.members([
+                    "error": added.error?.document ?? .null, "id": .string(added.id.hex), "new": .bool(added.isNew),
+                    "state": .string(added.state.rawValue),
+                ]).bytes
+            }
         }
         for added in list {
             if let error = added.error {
@@ -212,15 +218,6 @@ struct AddedAnswers {
             answers.say("\(parts.joined(separator: ", ")); \(next)")
         }
         return failed == 0 ? ExitStatus.done : ExitStatus.taskFailed
-    }
-}
-
-extension AddResult {
-    fileprivate var document: JSON {
-        .members([
-            "error": error?.document ?? .null, "id": .string(id.hex), "new": .bool(isNew),
-            "state": .string(state.rawValue),
-        ])
     }
 }
 

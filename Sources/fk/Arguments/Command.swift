@@ -52,8 +52,7 @@ struct CommandContext: Sendable {
     func tellWait(_ error: DownloadError, _ seconds: Double) {
         guard seconds >= 3, !global.quiet else { return }
         let place = error.url.map { "\($0): " } ?? ""
-        errors.writeLine(
-            "fk: \("\(place)\(error.shortText) Next attempt in \(Formatting.duration(seconds)).".visible)")
+        errors.writeLine("fk: \("\(place)\(error.shortText) Next attempt in \(Formatting.duration(seconds)).".visible)")
     }
 
     /// Writes a paragraph to standard error. A terminal gets lines that end between words, because it would break them inside of words.

@@ -123,12 +123,11 @@ struct BarrelCheckCommand: Command {
 
     private func refresh(_ ids: [TaskID], _ options: RunOptions) async throws -> Int32 {
         TransportLibrary.prepare()
-        let refresher = try options.refresher(context)
         var changed: [TaskID] = []
         var restored: [Renewal] = []
         var failures = 0
         let paths = BarrelPaths(StoreReader(global.place), [name])
-        await refresher.refresh(ids) { file in
+        try await options.refresh(ids, context) { file in
             let name = paths.name(of: file.path)
             if file.isFetched {
                 changed.append(file.id)
@@ -160,7 +159,6 @@ struct BarrelCheckCommand: Command {
                 context.output.writeLine("\(result) \(name)".visible)
             }
         }
-        refresher.close()
         if !restored.isEmpty {
             let client = EngineClient.reportingSilence(options.configure(global), context)
             _ = try await client.perform(EngineMessage(.renew(restored)))

@@ -23,7 +23,7 @@ struct BarrelEditCommand: Command {
             try global.refuseDivided(name) { shard in
                 "Remove the files in the work path of the shard that has them, such as --work-path \(shard)."
             }
-            return try await perform(.removeFromBarrel(name: name, urls: urls))
+            return try await perform(EngineMessage(.removeFromBarrel(name: name, urls: urls)))
         case .delete(let name, let isConfirmed): return try await delete(name, isConfirmed)
         }
     }
@@ -39,7 +39,7 @@ struct BarrelEditCommand: Command {
             }
         }
         guard let plan = try ShardPlan.read(name, in: global.place) else {
-            return try await perform(.deleteBarrel(name: name))
+            return try await perform(EngineMessage(.deleteBarrel(name: name)))
         }
         context.warn(
             "The barrel \(name) was divided into \(plan.count.plural("shard")), which alone know what was fetched: fk run would "
@@ -59,7 +59,7 @@ struct BarrelEditCommand: Command {
             if case .failed(let error) = reply { throw error }
         }
         if global.place.hasBarrel(name) {
-            let status = try await perform(.deleteBarrel(name: name))
+            let status = try await perform(EngineMessage(.deleteBarrel(name: name)))
             guard status == ExitStatus.done else { return status }
         } else {
             context.say("barrel \(name) deleted; its tasks were kept")
@@ -79,7 +79,7 @@ struct BarrelEditCommand: Command {
         } else {
             try settings.check(tasks.all(), of: options.name)
         }
-        let status = try await perform(.createBarrel(name: options.name, options: settings))
+        let status = try await perform(EngineMessage(.createBarrel(name: options.name, options: settings)))
         guard status == ExitStatus.done, !tasks.isEmpty else { return status }
         return try await add(tasks, to: options.name, refused)
     }
@@ -135,7 +135,8 @@ struct BarrelEditCommand: Command {
         let isElsewhere = barrel?.options.warnOfFolder(folder, of: options.name, context) ?? false
         if !isNew, options.creates, isWhole, refused == 0, !isElsewhere { listed?.warnOfGone() }
         if isNew || own != barrel?.options {
-            let status = try await perform(.createBarrel(name: options.name, options: own), isQuiet: !isNew)
+            let status = try await perform(
+                EngineMessage(.createBarrel(name: options.name, options: own)), isQuiet: !isNew)
             if status != ExitStatus.done { return status }
         }
         listed?.memory?.store()
@@ -178,9 +179,9 @@ struct BarrelEditCommand: Command {
 
     private var configure: Configure { global.configure }
 
-    private func perform(_ request: EngineRequest, isQuiet: Bool = false) async throws -> Int32 {
+    private func perform(_ request: EngineMessage, isQuiet: Bool = false) async throws -> Int32 {
         let answers = Answers(context)
-        let reply = try await answers.perform(EngineMessage(request))
+        let reply = try await answers.perform(request)
         if isQuiet, case .done = reply { return ExitStatus.done }
         return answers.status(of: reply)
     }
@@ -227,8 +228,7 @@ extension BarrelOptions {
         guard known != given else { return }
         let has = known.map { "as --layout \($0). Give it again, or: " } ?? "under their own names. "
         throw CommandFailure(
-            "The barrel \(name) has the files of \(origin.masked) \(has)\(other)".visible,
-            status: ExitStatus.usage)
+            "The barrel \(name) has the files of \(origin.masked) \(has)\(other)".visible, status: ExitStatus.usage)
     }
 
     /// Says what becomes of files in another folder than that of the barrel, if it follows a source.

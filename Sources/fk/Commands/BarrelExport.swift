@@ -138,7 +138,7 @@ struct BarrelExport {
         let texts = [task.fileName, task.directory].compactMap(\.self)
         // aria2 trims a value and ends it at a line end. A name that the reader of such lists refuses would make the
         // whole list useless.
-        guard task.fileName.flatMap(ListedName.fault) == nil,
+        guard task.fileName.flatMap(FileNameRules.fault(inListed:)) == nil,
             texts.allSatisfy({
                 $0.trimmingBlanks.isExactly($0) && !$0.utf8.contains(0x0a) && !$0.utf8.contains(0x0d)
             })

@@ -50,7 +50,7 @@ struct BarrelPublishCommand: Command {
         }
         let result: PublishedFiles
         do {
-            result = try SetPublisher(name, in: workPath, durability: durability).publish(to: folder)
+            result = try workPath.publish(name, to: folder, durability: durability)
         } catch let error as DownloadError where error.code == .incompleteBody {
             throw CommandFailure(
                 error.message + " To download or compare them: "

@@ -150,9 +150,8 @@ struct BarrelSyncCommand: Command {
         }
         guard !asked.isEmpty else { return }
         TransportLibrary.prepare()
-        let refresher = try options.run.refresher(context)
         let ids = comparison.files.compactMap { asked[$0.id] == nil ? nil : $0.id }
-        await refresher.refresh(ids) { answer in
+        try await options.run.refresh(ids, context) { answer in
             guard let file = asked.removeValue(forKey: answer.id) else { return }
             switch answer.result {
             case .unchanged: plan.record(file)
@@ -166,7 +165,6 @@ struct BarrelSyncCommand: Command {
                 context.errors.writeLine("fk: \("\(file.name): \(reason)".visible)")
             }
         }
-        refresher.close()
         for file in asked.values.sorted(by: { $0.name < $1.name }) where file.result == .changed {
             context.warn("\(file.name) has another version and stays as it is: fk did not write it.")
         }

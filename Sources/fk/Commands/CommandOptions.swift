@@ -49,7 +49,7 @@ struct GetOptions: Sendable {
             urls = []
             let source = try Self.place(arguments, context)
             sources = [source]
-            barrel = barrel ?? BarrelName.made(from: source.folderName)
+            barrel = barrel ?? source.folderName.barrelName
             guard barrel != nil else {
                 throw arguments.error("The source has no name for a barrel: give one with -b NAME.")
             }
@@ -108,7 +108,7 @@ struct GetOptions: Sendable {
         guard operands.count == 1, try isName(operands[0], context), let reference = SourceReference(operands[0]),
             !reference.namesObject, !reference.isPublication
         else { return false }
-        return try !(SourceImport.registry(context)[reference.scheme] is ProgramSource)
+        return try !SourceImport.registry(context).isProgram(reference.scheme)
     }
 
     /// True for the name of a source that is no URL.
@@ -300,7 +300,7 @@ extension ParsedArguments {
     /// Checks the name of a barrel.
     func barrelName(_ name: String) throws -> String {
         do {
-            try BarrelName.validate(name)
+            try name.validateAsBarrelName()
             return name
         } catch let fault as DownloadError {
             throw error(fault.message)

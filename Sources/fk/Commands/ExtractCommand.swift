@@ -337,8 +337,7 @@ final class StagingFolder: Sendable {
         let prefix = ".\(name.utf8.count > 200 ? String(name.prefix(40)) : name).fk-extract-"
         do { try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true) } catch {
             throw CommandFailure(
-                "\(parent.visible) cannot be made: \(error.localizedDescription)",
-                status: ExitStatus.taskFailed)
+                "\(parent.visible) cannot be made: \(error.localizedDescription)", status: ExitStatus.taskFailed)
         }
         Self.sweep(parent, prefix)
         var template = Array("\(parent)/\(prefix)XXXXXX".utf8CString)

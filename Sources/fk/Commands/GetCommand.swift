@@ -49,9 +49,9 @@ struct GetCommand: Command {
         for url in urls {
             let records = (try? reader.records(url: url)) ?? []
             guard let record = records.first(where: { $0.state == .complete }), let path = record.path,
-                let length = record.expected, length <= FolderListing.maxBytes,
+                let length = record.expected, length <= WebFolder.longestListing,
                 let bytes = FileManager.default.contents(atPath: path),
-                FolderListing.isOne(Array(bytes), of: url.hasSuffix("/") ? url : url + "/")
+                WebFolder.isListing(Array(bytes), of: url.hasSuffix("/") ? url : url + "/")
             else { continue }
             let shown = url.masked.shellWord
             context.warn(
@@ -175,7 +175,7 @@ struct GetCommand: Command {
         _ = try options.run.openLog(context)
         EngineEnvironment(context)?.warnings(about: addition.tasks.sample).forEach(context.warn)
         var answers = AddedAnswers(context, keepsIDs: true)
-        try await answers.add(addition, own: options.run.own, options.run.configure(global))
+        try await answers.add(addition, by: options.run.orders, options.run.configure(global))
         guard answers.failure == nil else { return answers.end(then: "") }
         try Detach.start(answers.ids, options.run, context)
         return answers.end(then: "in the background; watch with: \(global.suggested("fk watch"))")

@@ -48,7 +48,7 @@ struct MiddlewareCommand: Command {
     // MARK: Listing
 
     private func list(_ list: ProgramList) -> Int32 {
-        let untrusted = list.untrusted(at: ProgramHome(global.place)).map(\.name)
+        let untrusted = list.untrusted(in: global.place).map(\.name)
         if global.json {
             let documents = list.programs.map { program in
                 // The time limit is in seconds, and the program has its arguments.
@@ -108,7 +108,7 @@ struct MiddlewareCommand: Command {
             attempt: record.map { max(1, $0.attempts) } ?? 1,
             barrels: record?.barrels ?? [], attributes: record?.task.attributes ?? [:])
         guard program.stage == .response else {
-            return show(try await ProgramTrial.run(program, task), of: program)
+            return show(try await program.tried(task), of: program)
         }
         let folder = try ScratchFolder.make("fk-middleware", context)
         defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -123,10 +123,10 @@ struct MiddlewareCommand: Command {
                 context.errors.writeLine("No finished file of this URL: the program gets an empty one.")
             }
         }
-        return show(try await ProgramTrial.run(program, task, file: file), of: program)
+        return show(try await program.tried(task, file: file), of: program)
     }
 
-    private func show(_ trial: ProgramTrial, of program: MiddlewareProgram) -> Int32 {
+    private func show(_ trial: MiddlewareProgram.Trial, of program: MiddlewareProgram) -> Int32 {
         if global.json {
             let headers = trial.headers.sorted { $0.key < $1.key }.map { JSON.Member($0.key, JSON($0.value)) }
             JSONOutput(context.output).document(
@@ -141,7 +141,7 @@ struct MiddlewareCommand: Command {
         return trial.result == .accept ? ExitStatus.done : ExitStatus.taskFailed
     }
 
-    private static func lines(_ trial: ProgramTrial, _ name: String) -> [String] {
+    private static func lines(_ trial: MiddlewareProgram.Trial, _ name: String) -> [String] {
         let reason = trial.reason ?? ""
         switch trial.result {
         case .accept:

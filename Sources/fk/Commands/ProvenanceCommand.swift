@@ -67,13 +67,14 @@ struct ProvenanceCommand: Command {
 
     private func write(_ reader: StoreReader, to output: OutputStream) throws -> Int32 {
         let chosen = try tasks.flatMap { try $0.records(reader) }
-        func pass(_ body: ([TaskRecord]) throws -> Void) throws -> BarrelRecord? {
+        func pass(_ body: ([TaskRecord]) throws -> Void) throws -> BarrelOptions? {
             guard let barrel else {
                 try body(chosen)
                 return nil
             }
             return try reader.forEachRecord(
-                ofBarrel: barrel, problem: { context.warn($0.description) }, body)
+                ofBarrel: barrel, problem: { context.warn($0.description) }, body
+            ).options
         }
         var folder = CommonFolder(
             try barrel.map { try reader.forEachMember(of: $0) { _, _ in }.options.directory } ?? nil)
@@ -95,7 +96,7 @@ struct ProvenanceCommand: Command {
         var others = 0
         var leftOut: [String] = []
         let base = folder
-        let group = try pass { records in
+        let options = try pass { records in
             others += records.count { $0.state != .complete }
             let complete = records.filter { $0.state == .complete }
             let texts = complete.mappedInParallel { record -> (subject: [UInt8], file: [UInt8])? in
@@ -116,11 +117,10 @@ struct ProvenanceCommand: Command {
             }
         }
         output.write("\n],\"predicate\":{\"fk\":\"\(Version.text)\",\"created\":\"\(Date().timestamp)\"")
-        if let group {
-            let options = group.options
+        if let options, let barrel {
             let facts = JSON.members(
                 [
-                    "commit": JSON(options.commit), "name": .string(group.name), "origin": JSON(options.origin),
+                    "commit": JSON(options.commit), "name": .string(barrel), "origin": JSON(options.origin),
                     "signedBy": JSON(options.signedBy),
                 ], omittingNull: true)
             output.write(",\"barrel\":" + String(decoding: JSONLayout.text(facts.bytes, indent: nil), as: UTF8.self))
@@ -204,8 +204,7 @@ struct ProvenanceCommand: Command {
             return try write(stream)
         }()
         if let reason = stream.failure {
-            throw CommandFailure(
-                "\(path.visible) cannot be written: \(reason).", status: ExitStatus.taskFailed)
+            throw CommandFailure("\(path.visible) cannot be written: \(reason).", status: ExitStatus.taskFailed)
         }
         let signature = try key.map { try SignatureKey.sshSignature(of: aside, with: $0) }
         if let signature { try Data(signature).write(to: URL(fileURLWithPath: path + ".sig"), options: .atomic) }

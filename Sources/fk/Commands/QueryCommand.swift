@@ -62,8 +62,7 @@ struct InfoCommand: Command {
         let records = try reference.records(reader)
         if raw {
             for record in records {
-                let document = try InfoFile.rawPayload(reader.home(of: record.id).infoPath(record.id))
-                JSONOutput(context.output).line(json: Array(document.utf8))
+                JSONOutput(context.output).line(json: Array(try reader.storedText(of: record.id).utf8))
             }
         } else if global.json {
             // A URL with several destinations has several documents; usually there is one.

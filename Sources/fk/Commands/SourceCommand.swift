@@ -138,8 +138,7 @@ struct SourceCommand: Command {
         }
         if !global.quiet, !global.json {
             let version = list.commit.map { ", version \($0)" } ?? ""
-            context.errors.writeLine(
-                "\(count.plural("file")), \(Formatting.bytes(bytes))\(version)".visible)
+            context.errors.writeLine("\(count.plural("file")), \(Formatting.bytes(bytes))\(version)".visible)
         }
         return list.faultCount > 0 || list.isIncomplete ? ExitStatus.taskFailed : ExitStatus.done
     }

@@ -66,7 +66,7 @@ struct TrimCommand: Command {
         let place = global.place
         guard place.exists else { return show(TrimmedFiles()) }
         try place.open(create: false)
-        return show(try DiskTrim(place, by: order).trim(to: limit))
+        return show(try place.trim(to: limit, by: order))
     }
 
     private func show(_ trimmed: TrimmedFiles) -> Int32 {

@@ -68,7 +68,7 @@ struct VerifyCommand: Command {
             unread += 1
             context.errors.writeLine("fk: \(error.message.visible)")
         }
-        FileVerifier(reader).verify(ids, problem: problem) { file in
+        reader.verify(ids, problem: problem) { file in
             counts[file.result, default: 0] += 1
             let name = file.path.map { paths.name(of: $0) } ?? file.url.masked
             if repair != nil, let renewal = file.renewal {

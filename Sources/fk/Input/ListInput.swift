@@ -135,7 +135,7 @@ struct ListInput: Sendable {
             var manifest: Manifest
             var leftOutKeys: [String] = []
             if !speaker.mayOrder {
-                var reader = ServerListReader(form, fileName: fileName, reading)
+                var reader = ServerList.Reader(form, fileName: fileName, reading)
                 try portions(of: path) { bytes in
                     try reader.parse(bytes)
                     let files = reader.drainFiles()

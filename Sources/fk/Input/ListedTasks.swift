@@ -130,7 +130,7 @@ struct ListedTasks {
     }
 
     /// Takes over how a source's files are asked for. An own `--aws-sigv4` or login of the command stays.
-    mutating func obey(_ orders: SourceOrders) {
+    mutating func obey(_ orders: SourcePage.Orders) {
         settings.options.secretOrigin = orders.address
         settings.attributes.merge(orders.attributes) { $1 }
         if !settings.options.hasLogin {

@@ -26,7 +26,7 @@ enum Attribute {
             pairs.updateValue(value, forKey: name)
         }
         do {
-            _ = try AttributeRules.applying(pairs, to: [:])
+            try pairs.compactMapValues(\.self).checkAsAttributes()
         } catch {
             throw arguments.error("\(written)\(error.message)")
         }

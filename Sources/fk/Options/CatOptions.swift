@@ -68,8 +68,7 @@ struct CatOptions: Sendable {
         if let name = arguments.operands.first(where: { name in
             SourceReference(name).map { $0.rest.hasPrefix("//") && !["http", "https"].contains($0.scheme) } == true
         }), try SourceImport.registry(context)[SourceReference(name)?.scheme ?? ""] != nil {
-            throw arguments.error(
-                "fk cat reads http and https URLs: fk get \(name.shellWord) fetches \(name.visible).")
+            throw arguments.error("fk cat reads http and https URLs: fk get \(name.shellWord) fetches \(name.visible).")
         }
         items = arguments.operands.map { $0.contains("://") ? .url : .task(TaskReference($0)) }
         let urls = arguments.operands.filter { $0.contains("://") }
@@ -83,7 +82,7 @@ struct CatOptions: Sendable {
         if arguments.isGiven("directory"), !keep {
             throw arguments.error("-d is the folder of --keep: without it no file is kept.")
         }
-        window = max(ByteRing.minWindow, try arguments.size("window", "--window") ?? 64 << 20)
+        window = try arguments.size("window", "--window") ?? 64 << 20
         range = try Self.range(arguments)
         if range != nil, keep {
             throw arguments.error("--keep keeps whole files, and --range is a part: give one of them.")

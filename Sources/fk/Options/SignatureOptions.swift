@@ -60,10 +60,9 @@ struct SignatureOptions: Sendable {
         _ bytes: [UInt8], of list: String, _ options: TaskOptions, over transport: any Transport
     ) async throws -> String {
         let signature = try await signature(of: list, options, over: transport)
-        do throws(SignatureFault) { return try key.prove(signature, .bytes(bytes)) } catch {
+        do throws(SignatureKey.Fault) { return try key.prove(signature, .bytes(bytes)) } catch {
             throw CommandFailure(
-                error.error(of: "The list \(list.masked.visible)").message,
-                status: ExitStatus.taskFailed)
+                error.error(of: "The list \(list.masked.visible)").message, status: ExitStatus.taskFailed)
         }
     }
 
@@ -73,8 +72,7 @@ struct SignatureOptions: Sendable {
     func sign(_ task: inout TaskDescription, over transport: any Transport) async throws {
         let signature = try await signature(of: task.url, task.options, over: transport)
         if let fault = key.fault(in: signature) {
-            throw CommandFailure(
-                "\(task.url.masked.visible) was refused: \(fault).", status: ExitStatus.taskFailed)
+            throw CommandFailure("\(task.url.masked.visible) was refused: \(fault).", status: ExitStatus.taskFailed)
         }
         task.options.signature = FileSignature(signature, by: key)
     }

@@ -80,7 +80,7 @@ struct SourceImport: Sendable {
         if layout == .hub, scheme != "hf" {
             throw arguments.error("--layout hub is about a repository of a hub: hf:OWNER/REPO.")
         }
-        if layout.registry != nil, scheme != "oci", scheme != "ollama" {
+        if layout == .oci || layout == .ollama, scheme != "oci", scheme != "ollama" {
             throw arguments.error("--layout \(layout) is about an artifact: oci:REGISTRY/REPO:TAG or ollama:NAME.")
         }
         if layout == .ollama, scheme != "ollama" {
@@ -224,7 +224,7 @@ struct SourceImport: Sendable {
         place.choice.takesDigests = words.takesDigests == true
         place.choice.platform = words.platform
         place.choice.isAnonymous = words.isAnonymous == true
-        if let layout = words.layout.flatMap(SourceLayout.init)?.registry { place.choice.layout = layout }
+        place.choice.layout = words.layout.flatMap { .init(rawValue: $0) } ?? .files
         if let depth = words.depth {
             place.choice.depth = depth
             place.choice.isDepthChosen = true

@@ -9,15 +9,6 @@ enum SourceLayout: String, CaseIterable, Sendable {
     case hub
     case oci
     case ollama
-
-    /// The layout of an artifact; nil for another one.
-    var registry: RegistryLayout? {
-        switch self {
-        case .plain, .hub: nil
-        case .oci: .oci
-        case .ollama: .ollama
-        }
-    }
 }
 
 /// The two files of an OCI image layout that name its manifests.

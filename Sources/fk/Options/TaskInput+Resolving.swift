@@ -119,7 +119,7 @@ extension TaskInput {
         var reading = Manifest.Reading()
         reading.baseURL = answer.head.url.urlFolder
         do {
-            var counter = ServerListReader(.metalink4, reading)
+            var counter = ServerList.Reader(.metalink4, reading)
             let faults = try counter.read(bytes) { _, _ in }.faultCount
             let isSingle = counter.count + faults == 1
             if !isSingle, let option = Self.singleOption(of: task) {
@@ -139,7 +139,7 @@ extension TaskInput {
                 settings.folder = folder(ofList: task.url)
             }
             var listed = try ListedTasks(ofServer: source, hidden: .never, settings, context)
-            var reader = ServerListReader(.metalink4, reading)
+            var reader = ServerList.Reader(.metalink4, reading)
             let list = try reader.read(bytes) { files, form in
                 try listed.add(
                     files.map { file in

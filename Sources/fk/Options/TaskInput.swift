@@ -386,13 +386,12 @@ struct TaskInput: Sendable {
         guard text != "-" else { throw arguments.error("-o -: fk cat URL writes to standard output.") }
         let (folder, name) = Paths.split(text)
         guard !name.isEmpty, name != ".", name != "..", name != "-" else {
-            throw arguments.error(
-                "-o: '\(text.visible)' does not name a file. A folder is given with -d.")
+            throw arguments.error("-o: '\(text.visible)' does not name a file. A folder is given with -d.")
         }
         guard name.utf8.count <= 255 else {
             throw arguments.error("-o: the name is longer than the 255 bytes that a file's name may have.")
         }
-        if let fault = AskedForName.fault(in: name) {
+        if let fault = FileNameRules.fault(inAsked: name) {
             throw arguments.error("-o: '\(text.visible)' cannot be the file's name: \(fault).")
         }
         let place = try folder.map { try Paths.absolute($0, from: base) } ?? base
@@ -453,7 +452,7 @@ struct TaskInput: Sendable {
         let headers = try arguments.all("header").map { text in
             do {
                 return try HeaderField.parse(text)
-            } catch let error as InvalidHeader {
+            } catch let error as HeaderField.Invalid {
                 throw arguments.error("-H: \(error.reason).")
             }
         }
@@ -483,7 +482,7 @@ struct TaskInput: Sendable {
         options.caPath = try arguments["cacert"].map { try CertificateFile.check($0, arguments, context) }
         options.cookiePath = try cookieFile(arguments, context)
         options.pinnedPublicKey = arguments["pinnedpubkey"]
-        if let keys = options.pinnedPublicKey, let fault = PinnedPublicKey.fault(in: keys) {
+        if let keys = options.pinnedPublicKey, let fault = TransportOptions.fault(pinnedPublicKey: keys) {
             throw arguments.error("--pinnedpubkey: \(fault).")
         }
         try lookUp(arguments, &options)
@@ -517,12 +516,14 @@ struct TaskInput: Sendable {
             guard !interface.isEmpty else { throw arguments.error("--interface: the name is empty.") }
             options.interface = interface
         }
-        let routes = try arguments.all("resolve").map { text in
-            do throws(DownloadError) { return try HostAddress(text) } catch {
-                throw arguments.error("--resolve: \(error.message)")
+        let routes = arguments.all("resolve")
+        if !routes.isEmpty {
+            options.hostAddresses = try routes.map { text in
+                do throws(DownloadError) { return try .init(text) } catch {
+                    throw arguments.error("--resolve: \(error.message)")
+                }
             }
         }
-        if !routes.isEmpty { options.hostAddresses = routes }
         options.runSeconds = try arguments.seconds("max-time", "--max-time", in: 1...31_536_000)
     }
 
@@ -532,8 +533,8 @@ struct TaskInput: Sendable {
         options.dohURL = arguments["doh-url"]
         if arguments.has("http3") { options.httpVersion = .http3 }
         for (option, fault) in [
-            ("dns-servers", options.dnsServers.flatMap(NameLookup.fault(servers:))),
-            ("doh-url", options.dohURL.flatMap(NameLookup.fault(url:))),
+            ("dns-servers", options.dnsServers.flatMap(TransportOptions.fault(dnsServers:))),
+            ("doh-url", options.dohURL.flatMap(TransportOptions.fault(dohURL:))),
         ] {
             if let fault { throw arguments.error("--\(option): \(fault).") }
         }
@@ -546,10 +547,7 @@ struct TaskInput: Sendable {
     private static func awsSignature(_ arguments: ParsedArguments, _ context: CommandContext) throws -> String? {
         guard let provider = arguments["aws-sigv4"] else { return nil }
         do throws(DownloadError) {
-            _ = try AWSSignature(provider)
-            if try !AWSCredentialFinder(context.environment).hasPlace {
-                _ = try AWSCredentials.usual(environment: context.environment)
-            }
+            try AWSCredentials.check(for: provider, in: context.environment)
         } catch {
             throw arguments.error("--aws-sigv4: \(error.message)")
         }
@@ -565,7 +563,7 @@ struct TaskInput: Sendable {
     private static func cookieFile(_ arguments: ParsedArguments, _ context: CommandContext) throws -> String? {
         guard let given = arguments["cookies"] else { return nil }
         let path = try Paths.absolute(given, from: context.workingDirectory)
-        do throws(DownloadError) { _ = try CookieFile.lines(of: path) } catch {
+        do throws(DownloadError) { _ = try TransportOptions.cookies(in: path) } catch {
             throw arguments.error("--cookies: \(error.message)")
         }
         return path

@@ -108,8 +108,7 @@ struct ProgressFrame: Sendable {
 
     /// The width that a name needs with its label.
     static func nameColumns(of task: TaskLine) -> Int {
-        Columns.width(of: task.name.visible)
-            + (task.label.map { Columns.width(of: $0.visible) + 3 } ?? 0)
+        Columns.width(of: task.name.visible) + (task.label.map { Columns.width(of: $0.visible) + 3 } ?? 0)
     }
 
     private func name(of task: TaskLine) -> String {

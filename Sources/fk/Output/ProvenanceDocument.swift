@@ -80,7 +80,7 @@ struct ProvenanceDocument {
         else { return nil }
         var order: [String] = []
         var spans: [String: [JSON]] = [:]
-        for run in (record.trace ?? Trace()).runs(length: length) {
+        for run in record.sources(length: length) {
             let url = book.mask(run.source ?? record.task.url.masked)
             if spans[url] == nil { order.append(url) }
             spans[url, default: []].append(

@@ -25,7 +25,7 @@ struct RunBook: Sendable {
             if case .number(let number) = known { _ = try? FileIO.remove("\(workPath.runsFolder)/\(number)") }
             return nil
         }
-        return try? FileLock.exclusively(workPath.settingsLockPath) {
+        return try? workPath.withSettingsLock {
             let folder = workPath.runsFolder
             try FileIO.makeFolder(folder)
             let numbers = try numbers()

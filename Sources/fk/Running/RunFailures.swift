@@ -146,7 +146,7 @@ struct RunFailures: Sendable {
             403 where path.hasPrefix("/v2/") && path.contains("/blobs/sha"):
             "A registry's file: fk get -r oci:REGISTRY/REPO:TAG uses the saved logins; fk barrel sync does for a barrel of it."
         case 401: loginHost(error, of: url)
-        case 403 where RetryRules.looksSigned(url):
+        case 403 where url.looksSigned:
             "A signed link expires: fk relink URL NEW-URL continues with a new one."
         case 403 where URLOrigin(url)?.isAmazon == true:
             "403: fk get s3://BUCKET/KEY, fk barrel sync for a barrel of a bucket, or --aws-sigv4 aws:amz:REGION:s3 sign the request."

@@ -26,7 +26,7 @@ struct TransferRun: Sendable {
     /// Runs the session. Call it only once, because it releases the requests after they are performed.
     mutating func run() async throws -> Int32 {
         let log = try options.openLog(context)
-        if options.isVerbose { TransportTrace.begin { [errors = context.errors] in errors.writeLine($0) } }
+        if options.isVerbose { TransportLibrary.trace { [errors = context.errors] in errors.writeLine($0) } }
         TransportLibrary.prepare()
         let presenter = RunPresenter(
             context, barrels: try sums(),
@@ -37,7 +37,7 @@ struct TransferRun: Sendable {
         let added = addition?.tasks.sample ?? []
         self.requests = []
         let chains = MiddlewareChains()
-        SourceMiddlewares.register(in: chains, context.environment)
+        chains.registerSources(context.environment)
         let keys = PauseKeys()
         let session = RunSession(
             configure: options.configure(global), goal: goal, requests: requests, addition: addition, own: options.own,
@@ -179,11 +179,14 @@ extension RunOptions {
 
     /// Asks for finished files, with the tokens of their sources.
     ///
+    /// - Parameter each: receives the answers.
     /// - Throws: the errors of the list of programs, and of the transport kind.
-    func refresher(_ context: CommandContext) throws -> FileRefresher {
+    func refresh(_ ids: [TaskID], _ context: CommandContext, each: (RefreshedFile) -> Void) async throws {
         let chains = MiddlewareChains()
-        SourceMiddlewares.register(in: chains, context.environment)
-        return try FileRefresher(configure(context.global), orders.own, chains)
+        chains.registerSources(context.environment)
+        let refresher = try FileRefresher(configure(context.global), orders.own, chains)
+        await refresher.refresh(ids, each: each)
+        refresher.close()
     }
 
     /// The options that have no effect because another process is the engine; nil if there are none.

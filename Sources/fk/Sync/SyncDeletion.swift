@@ -94,7 +94,7 @@ struct SyncDeletion {
         }
         guard !deleted.isEmpty else { return }
         try confirm(deleted)
-        let (reply, problems) = try await client.perform(.chosen(deleted.map { VerbChoice(id: $0.id, verb: .trash) }))
+        let (reply, problems) = try await client.perform(.chosen(deleted.map(\.id), .trash))
         Answers(context).warn(problems)
         if case .failed(let error) = reply { throw error }
         for file in deleted {
@@ -127,8 +127,7 @@ struct SyncDeletion {
         guard !options.isConfirmed else { return }
         let verb = files.count == 1 ? "is" : "are"
         guard
-            try Confirmation(context).ask(
-                "Delete \(files.count.plural("file")) that \(verb) gone from the source?")
+            try Confirmation(context).ask("Delete \(files.count.plural("file")) that \(verb) gone from the source?")
         else {
             for file in files { comparison.print(file) }
             throw CommandFailure("Nothing was deleted.", status: ExitStatus.taskFailed)

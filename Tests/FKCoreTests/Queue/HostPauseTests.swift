@@ -16,7 +16,7 @@ struct HostPauseTests {
 
     /// What another process reads.
     private func read(_ bench: Bench, _ id: TaskID) throws -> Waiting? {
-        WaitNotice.read(from: bench.workPath).waiting(of: try bench.stored(id), now: bench.clock.date)
+        bench.workPath.waitNotice.waiting(of: try bench.stored(id), now: bench.clock.date)
     }
 
     @Test("of two Retry-After of one host the longer one holds", arguments: [true, false])
@@ -69,7 +69,7 @@ struct HostPauseTests {
         await bench.advance(40)
         await bench.engine.waitUntilDrained()
         await bench.advance(1)
-        #expect(WaitNotice.read(from: bench.workPath) == WaitNotice())
+        #expect(bench.workPath.waitNotice == WaitNotice())
         #expect(!FileManager.default.fileExists(atPath: bench.workPath.waitingPath))
     }
 
@@ -211,7 +211,7 @@ struct HostPauseTests {
             "http://[::1]:81": .init(until: Date(timeIntervalSince1970: 1_800_000_000), seconds: 9, limit: 2)
         ]
         try notice.write(in: workPath)
-        #expect(WaitNotice.read(from: workPath) == notice)
+        #expect(workPath.waitNotice == notice)
         try WaitNotice().write(in: workPath)
         #expect(!FileManager.default.fileExists(atPath: workPath.waitingPath))
     }

@@ -318,7 +318,7 @@ import Testing
             "Ä: secret", "Range: secret", "if-range: secret", "Transfer-Encoding: secret",
         ])
     func bad(text: String) {
-        let error = #expect(throws: InvalidHeader.self) { try HeaderField.parse(text) }
+        let error = #expect(throws: HeaderField.Invalid.self) { try HeaderField.parse(text) }
         #expect(error?.reason.contains("secret") == false)
     }
 

@@ -74,8 +74,7 @@ struct HostPolicies: Sendable {
                 rules.connections
                 ?? whole.connections.map {
                     .init(
-                        value: policy.connections ?? $0,
-                        policy: "\(policy.pattern): \($0.plural("connection"))")
+                        value: policy.connections ?? $0, policy: "\(policy.pattern): \($0.plural("connection"))")
                 }
             rules.interval =
                 rules.interval

@@ -28,7 +28,7 @@ package final class PacedTransport: Transport, HostAwareTransport {
         let workPath = WorkPath(configure.workPath)
         sessionPath = configure.transport.sessionPath ?? workPath.ofShards.sessionsPath
         var budget = HostBudget(limit: 256, turns: HostTurns(workPath) { [clock] in clock.now })
-        budget.policies = HostPolicies(configure.hosts + ((try? HostPolicyFile.read(in: workPath)) ?? []))
+        budget.policies = HostPolicies(configure.hosts + ((try? HostPolicy.all(in: workPath)) ?? []))
         self.budget = Locked(budget)
         asker = own.map { HostAsker($0, group: 1) } ?? .anyone
     }

@@ -94,13 +94,13 @@ public struct MiddlewareProgram: Sendable, Hashable {
         }
         guard directory.utf8.first == UInt8(ascii: "/") else { throw invalid("runs in a folder with an absolute path") }
         guard let barrel else { return }
-        do { try BarrelName.validate(barrel) } catch {
+        do { try barrel.validateAsBarrelName() } catch {
             throw DownloadError(wrapping: error, code: .invalidArgument, message: "The barrel's name is invalid.")
         }
     }
 
     private func invalid(_ text: String) -> DownloadError {
-        DownloadError(.invalidArgument, "The middleware program \(String(name.prefix(80)).visible) \(text).")
+        DownloadError(.invalidArgument, "The middleware program \(name.prefix(80).visible) \(text).")
     }
 
     /// The tasks that it handles.

@@ -171,7 +171,7 @@ struct ProgramAnswer: Sendable, Hashable {
 
     // MARK: Text
 
-    private static func quoted(_ text: String) -> String { "\"\(String(text.prefix(80)).visible)\"" }
+    private static func quoted(_ text: String) -> String { "\"\(text.prefix(80).visible)\"" }
 }
 
 extension ProgramAnswer.Retry: Decodable {

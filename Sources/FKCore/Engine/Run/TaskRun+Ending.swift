@@ -55,8 +55,7 @@ extension TaskRun {
     private func retryPolicy(for error: DownloadError, from url: String) -> String? {
         guard error.code == .httpStatus, let status = error.status else { return nil }
         let policies = schedule.hosts.policies
-        return policies.retrying(status, of: entry.host)
-            ?? policies.retrying(status, of: error.site(from: url))
+        return policies.retrying(status, of: entry.host) ?? policies.retrying(status, of: error.site(from: url))
     }
 
     /// True if no attempt follows a failure of this one.
@@ -240,8 +239,7 @@ extension TaskRun {
         else { return }
         if entry.received > 0 {
             appendHistory(
-                by: "plan",
-                "\(entry.received.plural("byte")) dropped: \(address.masked) is another file")
+                by: "plan", "\(entry.received.plural("byte")) dropped: \(address.masked) is another file")
         }
         entry.record.removePart(of: book.workPath, book.owner)
         dropBytes()

@@ -48,9 +48,7 @@ extension Transfer {
     func tryMirrors() {
         guard laneSet.growth.limit > 1, laneSet.mirrors.isUndecided, mayDivide, isWorthLanes, let piece = heldPiece()
         else { return }
-        while let lane = laneSet.trial(
-            piece, isOpen: { schedule.hosts.isOpen($0.site, for: asker, now: clock.now) })
-        {
+        while let lane = laneSet.trial(piece, isOpen: { schedule.hosts.isOpen($0.site, for: asker, now: clock.now) }) {
             // `isOpen` has just returned true.
             _ = acquirePermit(for: lane)
             ask(with: lane)

@@ -75,7 +75,7 @@ package final class RateLimits {
     /// as well.
     private func limiter(ofBarrel name: String) -> RateLimiter {
         if let limiter = ofBarrels[name] { return limiter }
-        let options = barrels.book[name]?.options ?? (try? BarrelFile.options(name, in: workPath))
+        let options = barrels.book[name]?.options ?? (try? workPath.options(ofBarrel: name))
         let limiter = RateLimiter(rate: options?.rateLimit, now: clock.now)
         ofBarrels[name] = limiter
         return limiter

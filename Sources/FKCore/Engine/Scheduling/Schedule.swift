@@ -89,7 +89,7 @@ final class Schedule {
     ///
     /// - Returns: false if there are no others.
     func hasNewPolicies(in workPath: WorkPath) -> Bool {
-        guard let policies = try? HostPolicyFile.read(in: workPath), policies != storedPolicies else { return false }
+        guard let policies = try? HostPolicy.all(in: workPath), policies != storedPolicies else { return false }
         use(policies)
         return true
     }

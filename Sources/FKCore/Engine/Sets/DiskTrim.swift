@@ -99,13 +99,6 @@ package struct DiskTrim {
 
     package init(_ workPath: WorkPath, by order: TrimOrder) { (self.workPath, self.order) = (workPath, order) }
 
-    /// Deletes until the remaining files use at most `limit` bytes.
-    ///
-    /// - Throws: `.disk` if the records cannot be listed.
-    package func trim(to limit: Int64) throws -> TrimmedFiles {
-        try trim(BudgetDecision.Room(limit: limit, slack: 0))
-    }
-
     /// Makes room.
     ///
     /// - Throws: `.disk` if the records cannot be listed.
@@ -291,5 +284,14 @@ extension PublishedSets {
         }
         let used = timespec(tv_sec: Int(time / 1_000_000_000), tv_nsec: Int(time % 1_000_000_000))
         utimensat(AT_FDCWD, path, [used, used], 0)
+    }
+}
+
+extension WorkPath {
+    /// Deletes finished files until the remaining ones use at most `limit` bytes.
+    ///
+    /// - Throws: `.disk` if the records cannot be listed.
+    package func trim(to limit: Int64, by order: TrimOrder) throws -> TrimmedFiles {
+        try DiskTrim(self, by: order).trim(BudgetDecision.Room(limit: limit, slack: 0))
     }
 }

@@ -387,3 +387,12 @@ package struct SetPublisher {
         if durability == .power { try FileIO.synchronize(set.parent) }
     }
 }
+
+extension WorkPath {
+    /// Publishes the finished set of a barrel (`SetPublisher.publish`).
+    package func publish(
+        _ barrel: String, to folder: String, durability: Durability, known: SetMembers.Known? = nil
+    ) throws -> PublishedFiles {
+        try SetPublisher(barrel, in: self, durability: durability).publish(to: folder, known: known)
+    }
+}

@@ -189,7 +189,7 @@ extension TaskControl {
                     records.append(.success(nil))
                 } else {
                     try check(description)
-                    try AttributeRules.check(description.attributes)
+                    try description.attributes.checkAsAttributes()
                     if let folder = description.directory, checked?.isExactly(folder) != true {
                         // A folder that cannot be opened fails the attempt.
                         if let error = try? Folder.inWorkPath(book.workPath, folder) { throw error }
@@ -222,7 +222,7 @@ extension TaskControl {
     }
 
     private func fault(inName name: String) -> String? {
-        AskedForName.fault(in: name, mayHide: true).map { fault in
+        FileNameRules.fault(inAsked: name, mayHide: true).map { fault in
             "its file's name \(name.prefix(60).visible) cannot be used: \(fault)"
         }
     }

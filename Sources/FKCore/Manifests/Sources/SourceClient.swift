@@ -240,8 +240,7 @@ public struct SourceClient: Sendable {
             return counts.bytes > limits.allBytes ? "its answers have more than \(limits.allBytes >> 20) MiB" : nil
         }
         guard let fault else { return }
-        throw DownloadError(
-            .protocolViolation, "The list of files does not end: \(fault).", url: place.title.masked)
+        throw DownloadError(.protocolViolation, "The list of files does not end: \(fault).", url: place.title.masked)
     }
 }
 

@@ -18,7 +18,7 @@ package struct EntryFolders {
     package mutating func place(of name: String, under base: String) throws(EntryFault) -> (
         folder: String, name: String
     ) {
-        let (subfolder, last) = ListedName.split(name)
+        let (subfolder, last) = FileNameRules.splitListed(name)
         guard let subfolder else { return (base, last) }
         let key = "\(base)\u{0}\(subfolder)"
         if let folder = known[key] { return (folder, last) }

@@ -26,7 +26,7 @@ package enum FileNameRules {
         if let first = result.unicodeScalars.first, first == "." || first == "~" {
             result = "_" + String(String.UnicodeScalarView(result.unicodeScalars.drop { $0 == first }))
         }
-        if result.utf8.first == UInt8(ascii: "-") || AskedForName.joinsSlash(result) { result = "_" + result }
+        if result.utf8.first == UInt8(ascii: "-") || FileNameRules.joinsSlash(result) { result = "_" + result }
         if result.isEmpty { return fallback }
         result = markDevice(result)
         if isOwn(result) { result += "_" }

@@ -5,7 +5,7 @@ import FKMiddleware
 /// A server that wants a login redirects to this host, which knows the user, and is led back from there. The login of `~/.netrc` is
 /// sent to this host alone. It must have https, or be this machine itself, because a redirect chooses the scheme.
 package struct LoginHost: Sendable, Hashable {
-    private let host: String
+    fileprivate let host: String
     /// nil is any port.
     private let port: Int?
 
@@ -26,9 +26,6 @@ package struct LoginHost: Sendable, Hashable {
         return origin.scheme == "https" || Self.isLocal(host)
     }
 
-    /// The name without the port, as `~/.netrc` has it.
-    package var name: String { host }
-
     private static func isLocal(_ host: String) -> Bool {
         ["localhost", "127.0.0.1", "::1", "[::1]"].contains(host)
     }
@@ -37,4 +34,9 @@ package struct LoginHost: Sendable, Hashable {
     package static func fault(in text: String) -> String? {
         LoginHost(text) == nil ? "\"\(text.prefix(80).visible)\" is no host: give HOST or HOST:PORT" : nil
     }
+}
+
+extension String {
+    /// The name of a `LoginHost` without the port, as `~/.netrc` has it; nil for another text.
+    package var loginHostName: String? { LoginHost(self)?.host }
 }

@@ -71,13 +71,13 @@ extension TaskOptions {
     }
 
     private var networkFault: String? {
-        if let pinnedPublicKey, let fault = PinnedPublicKey.fault(in: pinnedPublicKey) { return fault }
-        if let dnsServers, let fault = NameLookup.fault(servers: dnsServers) { return fault }
+        if let pinnedPublicKey, let fault = TransportOptions.fault(pinnedPublicKey: pinnedPublicKey) { return fault }
+        if let dnsServers, let fault = TransportOptions.fault(dnsServers: dnsServers) { return fault }
         if let proxy, let fault = ProxyAddress.fault(in: proxy) { return "options.proxy: \(fault)" }
         if interface?.isEmpty == true { return "options.interface must not be empty" }
         if let fault = hostAddresses?.lazy.compactMap({ HostAddress.fault(in: $0.text) }).first { return fault }
         if let fault = loginHost.flatMap({ LoginHost.fault(in: $0) }) { return fault }
-        return dohURL.flatMap { NameLookup.fault(url: $0) }
+        return dohURL.flatMap { TransportOptions.fault(dohURL: $0) }
     }
 
     /// The error message for an expected type that is neither `file` nor `type/subtype`.
@@ -171,7 +171,7 @@ extension TransportOptions {
             return "transport.userAgent: \(fault)"
         }
         if interface?.isEmpty == true { return "transport.interface must not be empty" }
-        return pinnedPublicKey.flatMap(PinnedPublicKey.fault)
+        return pinnedPublicKey.flatMap(Self.fault(pinnedPublicKey:))
     }
 
     private var proxyFault: String? {
@@ -186,11 +186,10 @@ extension TransportOptions {
     }
 }
 
-/// The text of `TransportOptions.pinnedPublicKey`.
-package enum PinnedPublicKey {
-    /// What is wrong with the text; nil for a valid one. libcurl ignores a key that it cannot read, and takes other texts for
-    /// the path of a file.
-    package static func fault(in text: String) -> String? {
+extension TransportOptions {
+    /// What is wrong with the text of `pinnedPublicKey`; nil for a valid one. libcurl ignores a key that it cannot read, and takes other
+    /// texts for the path of a file.
+    package static func fault(pinnedPublicKey text: String) -> String? {
         for key in text.split(separator: ";", omittingEmptySubsequences: false) {
             let digest = key.hasPrefix("sha256//") ? Data(base64Encoded: String(key.dropFirst(8))) : nil
             if digest?.count == 32 { continue }
@@ -200,24 +199,19 @@ package enum PinnedPublicKey {
         }
         return nil
     }
-}
 
-/// Checks `TransportOptions.dnsServers` and `dohURL`.
-package enum NameLookup {
-    /// What is wrong with the list of servers; nil if nothing is.
-    package static func fault(servers: String) -> String? {
+    /// What is wrong with the list `dnsServers`; nil if nothing is.
+    package static func fault(dnsServers servers: String) -> String? {
         let isList = servers.split(separator: ",", omittingEmptySubsequences: false).allSatisfy { server in
             !server.isEmpty && server.utf8.allSatisfy { $0.isASCIIHexDigit || ".:[]%".utf8.contains($0) }
         }
-        return isList
-            ? nil : "\"\(servers.prefix(60).visible)\" is no list of name servers: give ADDRESS[:PORT],…"
+        return isList ? nil : "\"\(servers.prefix(60).visible)\" is no list of name servers: give ADDRESS[:PORT],…"
     }
 
-    /// What is wrong with the URL; nil if nothing is.
-    package static func fault(url: String) -> String? {
+    /// What is wrong with `dohURL`; nil if nothing is.
+    package static func fault(dohURL url: String) -> String? {
         let isServer = URLOrigin(url)?.scheme == "https" && !url.utf8.contains { $0 <= 0x20 || $0 == 0x7f }
-        return isServer
-            ? nil : "\"\(url.masked.prefix(60).visible)\" is no https URL of a server for DNS"
+        return isServer ? nil : "\"\(url.masked.prefix(60).visible)\" is no https URL of a server for DNS"
     }
 }
 

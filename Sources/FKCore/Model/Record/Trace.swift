@@ -128,6 +128,9 @@ package struct Trace: Codable, Sendable, Hashable {
 }
 
 extension TaskRecord {
+    /// The sources of the file (`Trace.runs`).
+    package func sources(length: Int64) -> [Trace.Run] { (trace ?? Trace()).runs(length: length) }
+
     /// A source begins to send these bytes.
     package mutating func record(_ range: Range<Int64>, from url: String) {
         let source = url == task.url ? nil : url

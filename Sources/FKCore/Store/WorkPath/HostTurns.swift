@@ -91,7 +91,7 @@ package final class HostTurns: Sendable {
         var connections = Line()
     }
 
-    private func path(_ host: String) -> String { "\(workPath.turnsFolder)/\(BarrelName.fileName(host))" }
+    private func path(_ host: String) -> String { "\(workPath.turnsFolder)/\(host.barrelFileName)" }
 
     private func read(_ host: String) -> File? {
         (try? FileIO.contents(of: path(host), limit: Self.maxSize)).flatMap {

@@ -43,15 +43,9 @@ package struct WaitNotice: Codable, Sendable, Hashable {
     package init() {}
 
     /// Larger files are ignored: 64 bytes for each of ten thousand hosts.
-    private static let maxSize = 1 << 20
+    fileprivate static let maxSize = 1 << 20
     /// The most tasks in `queued`.
     package static let maxQueued = 256
-
-    /// Reads the notice; an empty one if it is missing or unreadable.
-    package static func read(from workPath: WorkPath) -> WaitNotice {
-        guard let bytes = try? FileIO.contents(of: workPath.waitingPath, limit: maxSize) else { return WaitNotice() }
-        return (try? StoreJSON.decode(WaitNotice.self, from: bytes)) ?? WaitNotice()
-    }
 
     /// Replaces the file, or removes it if the notice is empty. It is not synced, because it is only advice.
     package func write(in workPath: WorkPath) throws {
@@ -84,6 +78,14 @@ package struct WaitNotice: Codable, Sendable, Hashable {
             return Waiting(.host, host: site.shownSite, limit: limit, policy: host?.policy)
         }
         return record.waiting
+    }
+}
+
+extension WorkPath {
+    /// The notice of the engine; an empty one if it is missing or unreadable.
+    package var waitNotice: WaitNotice {
+        guard let bytes = try? FileIO.contents(of: waitingPath, limit: WaitNotice.maxSize) else { return WaitNotice() }
+        return (try? StoreJSON.decode(WaitNotice.self, from: bytes)) ?? WaitNotice()
     }
 }
 

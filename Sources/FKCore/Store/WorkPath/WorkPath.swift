@@ -15,7 +15,7 @@ import Foundation
 ///   config            saved settings of the command line
 ///   settings.lock     excludes others while config or hosts are changed
 ///   limits            StandingLimit
-///   hosts             HostPolicyFile
+///   hosts             HostPolicy.all
 ///   turns/            HostTurns
 ///   sessions          cookies of logins (`SessionFile`), 0600
 ///   streams/          StreamFolder
@@ -113,6 +113,11 @@ package struct WorkPath: Sendable, Hashable {
     package var configPath: String { root + "/config" }
     /// The file that is locked while one with settings is read, changed and replaced. A shard has that of its work path.
     package var settingsLockPath: String { ofShards.root + "/settings.lock" }
+
+    /// Runs `body` while no other process changes settings of the work path (`FileLock.exclusively`).
+    package func withSettingsLock<Value>(waiting seconds: Double = 10, _ body: () throws -> Value) throws -> Value {
+        try FileLock.exclusively(settingsLockPath, waiting: seconds, body)
+    }
     /// The file of `WaitNotice`.
     package var waitingPath: String { root + "/waiting" }
     /// The file of `ChangeJournal`.
@@ -121,7 +126,7 @@ package struct WorkPath: Sendable, Hashable {
     package var followersPath: String { root + "/followers" }
     /// The file of `StandingLimit`.
     package var limitsPath: String { root + "/limits" }
-    /// The file of `HostPolicyFile`.
+    /// The file of `HostPolicy.all`.
     package var hostsPath: String { root + "/hosts" }
     /// The file of `SessionFile`.
     package var sessionsPath: String { root + "/sessions" }
@@ -189,7 +194,7 @@ package struct WorkPath: Sendable, Hashable {
     /// The barrel's file: its name with everything except ASCII letters, digits, `-`, `_` and inner dots
     /// percent-encoded.
     package func barrelPath(_ name: String) -> String {
-        "\(root)/barrels/\(BarrelName.fileName(name)).barrel"
+        "\(root)/barrels/\(name.barrelFileName).barrel"
     }
 
     /// True if the task has an info file.

@@ -58,7 +58,7 @@ package struct AWSCredentialFinder: Sendable {
     }
 
     /// True if a server or a program has the credentials.
-    package var hasPlace: Bool {
+    var hasPlace: Bool {
         get throws(DownloadError) {
             try Self.place(in: environment, AWSProfile(in: environment), isInstance: Self.isInstance) != nil
         }
@@ -415,5 +415,15 @@ extension TaskOptions {
         (taken.timeoutSeconds, taken.maxAttempts, taken.insecure) = (timeoutSeconds, maxAttempts, nil)
         if !endpoint.lowercased().hasPrefix("https://") { taken.proxy = "" }
         self = taken
+    }
+}
+
+extension AWSCredentials {
+    /// Checks that requests can be signed as `AWSSignature` reads the provider: a server or a program has credentials, or they are there.
+    ///
+    /// - Throws: `.invalidArgument`, and the errors of `usual`.
+    package static func check(for provider: String, in environment: [String: String]) throws(DownloadError) {
+        _ = try AWSSignature(provider)
+        if try !AWSCredentialFinder(environment).hasPlace { _ = try usual(environment: environment) }
     }
 }

@@ -148,15 +148,15 @@ struct BucketAccess {
     }
 
     /// What the owner's credentials mean for the files.
-    private var orders: SourceOrders {
-        var orders = SourceOrders(address: server.base)
+    private var orders: SourcePage.Orders {
+        var orders = SourcePage.Orders(address: server.base)
         if isSigned {
             orders.signature = signature
-            orders.attributes[SourceOrders.tokenAttribute] = server.store.rawValue
+            orders.attributes[SourcePage.Orders.tokenAttribute] = server.store.rawValue
         }
         orders.headers = requestPayer
         if server.store != .s3, BucketToken.isThere(server.store, client.environment) {
-            orders.attributes[SourceOrders.tokenAttribute] = server.store.rawValue
+            orders.attributes[SourcePage.Orders.tokenAttribute] = server.store.rawValue
         }
         return orders
     }
@@ -253,14 +253,12 @@ struct BucketAccess {
     /// The error for a request that the store refuses.
     private func error(_ head: ResponseHead, _ refusal: BucketRefusal) -> DownloadError {
         var error = RetryRules.error(for: head, now: Date())
-        let said =
-            refusal.code.isEmpty ? "" : " (\(refusal.code.visible): \(refusal.message.visible))"
+        let said = refusal.code.isEmpty ? "" : " (\(refusal.code.visible): \(refusal.message.visible))"
         let name = bucket.store == .az ? "container" : "bucket"
         if head.status == 404 { error.code = .notFound }
         switch head.status {
         case 404 where refusal.code.hasPrefix("NoSuchKey") || refusal.code == "BlobNotFound" || client.choice.isSingle:
-            error.message =
-                "The \(name) '\(bucket.bucket)' has no object '\(bucket.key.visible)', or is missing"
+            error.message = "The \(name) '\(bucket.bucket)' has no object '\(bucket.key.visible)', or is missing"
         // Azure says so of a container that nobody may read without a signature.
         case 404 where bucket.store == .az:
             error.message =

@@ -119,8 +119,7 @@ package struct Records: Source {
             var search = search(client, latest: false)
             let found = try await find(place, by: &search)
             do { try await search.read(found, send) } catch let error as ManifestError {
-                throw DownloadError(
-                    .protocolViolation, "The list cannot be read. \(error)", url: place.title.masked)
+                throw DownloadError(.protocolViolation, "The list cannot be read. \(error)", url: place.title.masked)
             }
         }
     }
@@ -166,8 +165,7 @@ package struct Records: Source {
                 status: status)
         }
         if case .url(let url) = name, search.asked.count == 1, search.isEmptyList {
-            throw DownloadError(
-                .invalidArgument, "The list is empty: it names no URL.", url: url.masked)
+            throw DownloadError(.invalidArgument, "The list is empty: it names no URL.", url: url.masked)
         }
         throw DownloadError(
             .notFound,
@@ -191,11 +189,11 @@ private struct RecordSearch {
     /// The source of the files of a list.
     enum Content {
         /// A document that was read once, so that it is known to be a list.
-        case document(bytes: [UInt8], ServerListReader)
+        case document(bytes: [UInt8], ServerList.Reader)
         /// URLs from a link field or a record.
         case urls([String])
         /// The first page of a dataset, and the URL of the others without their offset.
-        case pages(first: [UInt8], ServerListReader, address: String)
+        case pages(first: [UInt8], ServerList.Reader, address: String)
     }
 
     let client: SourceClient
@@ -343,7 +341,7 @@ private struct RecordSearch {
                         "The list of files breaks off after \(offset) files: the server does not send the next page.",
                         url: (address + "\(offset)").masked)
                 }
-                let reader = ServerListReader(.record, reading(page.head))
+                let reader = ServerList.Reader(.record, reading(page.head))
                 count = try await send.list(bytes, reader, version: found.version)
             }
         }
@@ -408,7 +406,7 @@ private struct RecordSearch {
             }
             name = unpacker.plainName(name)
         }
-        let unread = ServerListReader(isNamed ? form : nil, fileName: name, reading(head))
+        let unread = ServerList.Reader(isNamed ? form : nil, fileName: name, reading(head))
         do {
             var reader = unread
             let version = ListVersion()
@@ -422,8 +420,7 @@ private struct RecordSearch {
         } catch let error as ManifestError {
             // Only a list has places for its faults.
             if isNamed, error.form != nil, error.form != .urls, error.line > 0 {
-                throw DownloadError(
-                    .protocolViolation, "The list cannot be read. \(error)", url: head.url.masked)
+                throw DownloadError(.protocolViolation, "The list cannot be read. \(error)", url: head.url.masked)
             }
             if let restriction = Self.restriction(in: bytes) {
                 isRefused = true

@@ -35,8 +35,8 @@ struct Registries: Source {
                 facts.version = file.entry.digest
                 page.files.append(facts)
             }
-            var orders = SourceOrders(address: base)
-            orders.attributes[SourceOrders.tokenAttribute] = artifact.kind.rawValue
+            var orders = SourcePage.Orders(address: base)
+            orders.attributes[SourcePage.Orders.tokenAttribute] = artifact.kind.rawValue
             orders.manifest = RegistryManifestEntry(
                 mediaType: found.manifest.mediaType, digest: found.manifest.digest, size: found.manifest.size,
                 tag: artifact.tag)

@@ -211,7 +211,7 @@ package struct RegistryMiddleware: RequestMiddleware, RetryMiddleware {
 
     /// Only tasks of an artifact that the owner has named come to it: a list that names a blob gets no login.
     package var scope: MiddlewareScope {
-        .matching { ["oci", "ollama"].contains($0.attributes[SourceOrders.tokenAttribute]) }
+        .matching { ["oci", "ollama"].contains($0.attributes[SourcePage.Orders.tokenAttribute]) }
     }
 
     /// `Authorization`.

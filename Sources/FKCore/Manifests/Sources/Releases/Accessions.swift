@@ -108,8 +108,7 @@ enum ENAReport {
                 throw AnswerFault("'\(place.prefix(80))' of \(run) is no address")
             }
             var file = Manifest.FileFacts(
-                name: "\(run)/\(name.percentDecoded ?? String(name))",
-                sources: [.init(url)], line: line)
+                name: "\(run)/\(name.percentDecoded ?? String(name))", sources: [.init(url)], line: line)
             if let text = index < sizes.count ? sizes[index] : nil, !text.isEmpty {
                 guard let size = Int64(text), size >= 0 else {
                     throw AnswerFault("the length of '\(place.prefix(80))' is no number")
@@ -198,8 +197,7 @@ enum ArchiveItem {
             throw AnswerFault("a file has no name")
         }
         if let fault = name.listedPathFault { throw AnswerFault("'\(name.prefix(200))': \(fault)") }
-        var file = Manifest.FileFacts(
-            name: name.plainListedPath, sources: [.init("\(base)/\(BaseURL.encoded(name))")])
+        var file = Manifest.FileFacts(name: name.plainListedPath, sources: [.init("\(base)/\(BaseURL.encoded(name))")])
         // The list of the item's files lists itself, with values of an earlier state.
         if name == "\(item)_files.xml" { return file }
         if let text = object["size"]?.text {

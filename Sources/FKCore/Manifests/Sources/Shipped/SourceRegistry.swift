@@ -58,6 +58,9 @@ public final class SourceRegistry: Sendable {
     /// The source of a scheme; nil without one.
     public subscript(scheme: String) -> (any Source)? { sources.withLock { $0[scheme] } }
 
+    /// True if the source of a scheme is a program of the owner.
+    package func isProgram(_ scheme: String) -> Bool { self[scheme] is ProgramSource }
+
     /// The place that a text names, with its source; nil for a text without a scheme, such as a path.
     ///
     /// - Throws: `.unsupportedScheme` for an unknown scheme, with the schemes that there are; the error of the source.

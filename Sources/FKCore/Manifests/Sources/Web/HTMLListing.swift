@@ -1,16 +1,15 @@
 import FKMiddleware
 
-/// Recognises the page that a web server makes of a folder.
-package enum FolderListing {
-    /// The most bytes of a page that are looked at.
-    package static let maxBytes = 4 << 20
+extension WebFolder {
+    /// The most bytes of a page that `isListing` looks at.
+    package static let longestListing = 4 << 20
 
     /// True if a page is the listing of a folder that `fk get -r` and `Downloader.listing` read.
     ///
     /// - Parameters:
-    ///   - bytes: the page, or its first `maxBytes`.
+    ///   - bytes: the page, or its first `longestListing`.
     ///   - url: the URL of the folder.
-    package static func isOne(_ bytes: [UInt8], of url: String) -> Bool {
+    package static func isListing(_ bytes: [UInt8], of url: String) -> Bool {
         let base = String(url.prefix { $0 != "?" && $0 != "#" })
         guard base.hasSuffix("/"), let scope = SourceScope(base) else { return false }
         let root = WebEntry(path: "", url: base)

@@ -217,8 +217,7 @@ struct FolderLister: Sendable {
         let base = String(url.prefix { $0 != "?" && $0 != "#" })
         guard base.hasSuffix("/"), let scope = SourceScope(base) else {
             throw DownloadError(
-                .redirect, "The folder redirects to \(url.masked), which is no folder.",
-                url: place.title.masked)
+                .redirect, "The folder redirects to \(url.masked), which is no folder.", url: place.title.masked)
         }
         root = WebEntry(path: "", url: base)
         self.scope = scope
@@ -323,8 +322,7 @@ struct FolderLister: Sendable {
         let name = scope.name(of: answer.head.url)
         guard name == folder.path + (folder.path.isEmpty ? "" : "/") else {
             throw DownloadError(
-                .redirect, "It redirects to \(answer.head.url.masked), which is another place.",
-                url: folder.url.masked)
+                .redirect, "It redirects to \(answer.head.url.masked), which is another place.", url: folder.url.masked)
         }
     }
 
@@ -347,8 +345,7 @@ struct FolderLister: Sendable {
             return try HTMLListing.read(answer.bytes, in: folder, scope, base: answer.head.url)
         } catch {
             throw DownloadError(
-                .protocolViolation, "The answer is no listing of a folder: \(error.reason).",
-                url: folder.url.masked)
+                .protocolViolation, "The answer is no listing of a folder: \(error.reason).", url: folder.url.masked)
         }
     }
 
@@ -358,8 +355,7 @@ struct FolderLister: Sendable {
             return try DAVListing.read(answer.bytes, in: folder, scope, base: answer.head.url)
         } catch {
             throw DownloadError(
-                .protocolViolation, "The answer of WebDAV cannot be read: \(error.reason).",
-                url: folder.url.masked)
+                .protocolViolation, "The answer of WebDAV cannot be read: \(error.reason).", url: folder.url.masked)
         }
     }
 }
