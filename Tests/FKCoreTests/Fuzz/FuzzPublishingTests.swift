@@ -48,7 +48,7 @@ struct FuzzPublishingTests {
             else { continue }
             complete += 1
             #expect(path.folderPart == bench.out && FileNameRules.isOneComponent(path.lastPathPart))
-            #expect(!path.unicodeScalars.contains(where: \.isHidden), "\(path.debugDescription)")
+            #expect(!path.unicodeScalars.contains { $0.isHidden }, "\(path.debugDescription)")
             if try bench.stored(reply.id).isForeign != true { #expect(try bytes(path) == Self.content) }
         }
         #expect(complete > 20)
