@@ -77,7 +77,9 @@ struct ChangeJournalTests {
             .failed(
                 DownloadError(.timeout, "late"), next: .retry(url: "u", at: Date(timeIntervalSince1970: 1_700_000_000))),
         ]
-        let changes = phases.map { JournalChange.attempt(AttemptInfo(id: id, url: "u", number: 3, phase: $0), url: "v") }
+        let changes = phases.map {
+            JournalChange.attempt(AttemptInfo(id: id, url: "u", number: 3, phase: $0), url: "v")
+        }
         var reader = ChangeReader(workPath)
         _ = reader.read()
         for change in changes { journal.append(change) }
