@@ -115,7 +115,7 @@ struct URLTests {
 
     @Test("has at most 64 KiB, before and after encoding")
     func length() throws {
-        let room = URLNormalizer.maxBytes - "http://a/".utf8.count
+        let room = 65_536 - "http://a/".utf8.count
         #expect(try ("http://a/" + String(repeating: "b", count: room)).normalizedURL().utf8.count == 65_536)
         #expect(code("http://a/" + String(repeating: "b", count: room + 1)) == .invalidURL)
         #expect(code("http://a/" + String(repeating: "中", count: room / 4)) == .invalidURL)
