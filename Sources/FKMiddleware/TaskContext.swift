@@ -50,5 +50,5 @@ public struct TaskContext: Sendable, Hashable {
 
 extension TaskContext: CustomStringConvertible {
     /// The id, the attempt and the URL, with the secrets of the URL masked.
-    public var description: String { "TaskContext(\(id.short), attempt \(attempt), \(URLMasking.mask(address)))" }
+    public var description: String { "TaskContext(\(id.short), attempt \(attempt), \(address.masked))" }
 }

@@ -31,7 +31,7 @@ package struct AccessRules: Sendable, Hashable {
                 ? nil : "A page of another site has sent this request. Type the address into the browser instead."
         }
         if isAllowed(origin.lowercased()) { return nil }
-        return "This origin is not allowed. Start fk rpc with --allow-origin \(ShellWord.quoted(Self.shown(origin)))."
+        return "This origin is not allowed. Start fk rpc with --allow-origin \(Self.shown(origin).shellWord)."
     }
 
     /// True if the request may change something without a secret. False for the GET of a browser and for a browser's form

@@ -54,7 +54,7 @@ struct FolderGate: Sendable {
         }
         var status = stat()
         guard lstat(real, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            throw RPCError("There is no partial file \(Escaping.visible(path)).")
+            throw RPCError("There is no partial file \(path.visible).")
         }
         return real
     }
@@ -75,16 +75,16 @@ struct FolderGate: Sendable {
     }
 
     private func refusal(_ path: String, _ kind: String = "folder") -> RPCError {
-        let list = folders.map { Escaping.visible($0) }.joined(separator: ", ")
+        let list = folders.map { $0.visible }.joined(separator: ", ")
         if kind == "partial file" {
             return RPCError(
-                "The partial file \(Escaping.visible(path)) is not allowed: clients name files in \(list) and below. fk rpc -d names them."
+                "The partial file \(path.visible) is not allowed: clients name files in \(list) and below. fk rpc -d names them."
             )
         }
         return RPCError(
             kind == "folder"
-                ? "The folder \(Escaping.visible(path)) is not allowed: downloads go to \(list) and below. fk rpc -d names them."
-                : "The file \(Escaping.visible(path)) is not allowed: clients name files in \(list) and below, and in the "
+                ? "The folder \(path.visible) is not allowed: downloads go to \(list) and below. fk rpc -d names them."
+                : "The file \(path.visible) is not allowed: clients name files in \(list) and below, and in the "
                     + "system's folders for certificates. fk rpc -d names them.")
     }
 }

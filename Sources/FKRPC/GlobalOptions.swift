@@ -86,17 +86,17 @@ struct GlobalOptions: Sendable {
                 !hides(header: line.prefix { $0 != ":" }.trimmingCharacters(in: .whitespaces))
             }
             return lines.isEmpty ? nil : lines.joined(separator: "\n")
-        case "referer", "all-proxy", "http-proxy", "https-proxy": return texts.last.map(URLMasking.mask)
+        case "referer", "all-proxy", "http-proxy", "https-proxy": return texts.last.map(\.masked)
         // aria2 shows sizes and rates in bytes.
         case _ where Int64(defaults[name] ?? "") != nil:
-            return texts.last.map { text in (try? ByteSize.parse(text)).map(String.init) ?? text }
+            return texts.last.map { text in (try? Int64(byteSize: text)).map(String.init) ?? text }
         default: return texts.last
         }
     }
 
     /// True for a header field that is not shown.
     static func hides(header name: String) -> Bool {
-        HeaderField.alwaysSecret.contains(name.lowercased()) || URLMasking.isSecret(name: name)
+        HeaderField.alwaysSecret.contains(name.lowercased()) || name.isSecretName
     }
 }
 

@@ -112,7 +112,7 @@ package struct HTTPReader: Sendable {
             let name = line[..<colon].lowercased()
             let value = line[line.utf8.index(after: colon)...].trimmingCharacters(in: .whitespaces)
             // A name with a space at its end or beginning is a folded or a forged line.
-            guard HTTPToken.isFieldName(name), isSingle(name, request) else { return .failure(Fault(status: 400)) }
+            guard name.isFieldName, isSingle(name, request) else { return .failure(Fault(status: 400)) }
             request.fields[name] = request.fields[name].map { "\($0), \(value)" } ?? value
         }
         if request["transfer-encoding"] != nil { return .failure(Fault(status: 411)) }
@@ -134,7 +134,7 @@ package struct HTTPReader: Sendable {
     /// - Returns: the status of the fault; nil for a good line.
     private static func readLine(_ line: String, into request: inout WebRequest) -> Int? {
         let parts = line.split(separator: " ", omittingEmptySubsequences: false)
-        guard parts.count == 3, HTTPToken.isFieldName(String(parts[0])),
+        guard parts.count == 3, String(parts[0]).isFieldName,
             parts[1].utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f })
         else { return 400 }
         guard parts[2] == "HTTP/1.1" || parts[2] == "HTTP/1.0" else { return parts[2].hasPrefix("HTTP/") ? 505 : 400 }

@@ -6,7 +6,7 @@ import Foundation
 
 extension JSON {
     /// A time as RFC 3339 text, or `null`.
-    package init(_ date: Date?) { self = date.map { .string(Timestamp.text($0)) } ?? .null }
+    package init(_ date: Date?) { self = date.map { .string($0.timestamp) } ?? .null }
 
     /// The maximum number of arrays and objects inside each other.
     package static let maxDepth = 64

@@ -59,8 +59,8 @@ struct CallOptions: Sendable {
     /// The file's name; nil without one.
     func out() throws(RPCError) -> String? {
         guard let out = self["out"], !out.isEmpty else { return nil }
-        guard let reason = ManifestName.fault(in: out) else { return out }
-        throw RPCError("The file's name \(Escaping.visible(out)) cannot be used: \(reason).")
+        guard let reason = out.listedPathFault else { return out }
+        throw RPCError("The file's name \(out.visible) cannot be used: \(reason).")
     }
 
     static func problem(_ name: String) -> RPCError {
@@ -68,7 +68,7 @@ struct CallOptions: Sendable {
     }
 
     static func header(_ line: String) throws(RPCError) -> HeaderField {
-        do throws(InvalidHeader) { return try HeaderField.parse(line) } catch { throw problem("header") }
+        do throws(HeaderField.Invalid) { return try HeaderField.parse(line) } catch { throw problem("header") }
     }
 
     /// `sha-256=HEX`.
@@ -113,7 +113,7 @@ extension RPCService {
         var urls: [String] = []
         var fault: DownloadError?
         for uri in uris {
-            do throws(DownloadError) { urls.append(try URLNormalizer.normalize(uri)) } catch { fault = fault ?? error }
+            do throws(DownloadError) { urls.append(try uri.normalizedURL()) } catch { fault = fault ?? error }
         }
         guard !urls.isEmpty else {
             throw RPCError("No URI to download." + (fault.map { " \($0.message)" } ?? ""))

@@ -15,7 +15,7 @@ struct PageCall {
         var members: [String: JSON] = [:]
         for member in object {
             guard allowed.contains(member.name) else {
-                throw RPCError("\(method) has no member \(Escaping.visible(member.name)).")
+                throw RPCError("\(method) has no member \(member.name.visible).")
             }
             members[member.name] = member.value
         }

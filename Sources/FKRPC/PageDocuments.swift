@@ -9,7 +9,7 @@ enum PageDocuments {
         [
             .init("id", .string(row.id.hex)), .init("gid", .string(GID.text(row.gid))),
             .init("number", .integer(Int64(clamping: row.number))),
-            .init("url", .string(URLMasking.mask(row.url))), .init("name", .string(row.name)),
+            .init("url", .string(row.url.masked)), .init("name", .string(row.name)),
             .init("state", .string(row.state.rawValue)), .init("received", .integer(row.received)),
             .init("expected", JSON(row.expected)), .init("bytesPerSecond", .integer(row.bytesPerSecond)),
             .init("path", JSON(row.path)), .init("attempts", JSON(row.attempts)),
@@ -23,15 +23,17 @@ enum PageDocuments {
     /// The row with everything from its record.
     static func details(_ row: TaskRow, _ record: TaskRecord, isOwned: Bool) -> JSON {
         let options = record.task.options
-        let history = record.history.map(verdict)
-        let verdicts = record.history.filter { !isInternal($0.by) }.map(verdict)
+        let lines = record.history.map { line in
+            JSON.members(["time": JSON(line.time), "by": .string(line.by), "what": .string(line.what)])
+        }
+        let verdicts = zip(record.history, lines).filter { !isInternal($0.0.by) }.map(\.1)
         let attributes = record.task.attributes.sorted { $0.key < $1.key }
         return .object(
             self.row(row) + [
                 .init("reason", .string(reason(row, isOwned: isOwned))),
-                .init("link", JSON(record.link.map(URLMasking.mask))),
+                .init("link", JSON(record.link.map(\.masked))),
                 .init("maxAttempts", JSON(options.maxAttempts)),
-                .init("mirrors", .array(record.task.mirrors.map { .string(URLMasking.mask($0)) })),
+                .init("mirrors", .array(record.task.mirrors.map { .string($0.masked) })),
                 .init("directory", JSON(record.task.directory)), .init("fileName", JSON(record.task.fileName)),
                 .init("checksum", JSON(options.checksum?.description)),
                 .init("attributes", .object(attributes.map { .init($0.key, .string($0.value)) })),
@@ -45,7 +47,7 @@ enum PageDocuments {
                                 "start": .integer($0.start), "end": JSON($0.end), "position": .integer($0.position),
                             ])
                         })),
-                .init("history", .array(history)), .init("verdicts", .array(verdicts)),
+                .init("history", .array(lines)), .init("verdicts", .array(verdicts)),
             ])
     }
 
@@ -58,10 +60,6 @@ enum PageDocuments {
     /// Attempts have their numbers: `attempt 2`.
     private static func isInternal(_ source: String) -> Bool {
         internalSources.contains(source) || source.hasPrefix("attempt ") && Int(source.dropFirst(8)) != nil
-    }
-
-    private static func verdict(_ line: HistoryLine) -> JSON {
-        .members(["time": JSON(line.time), "by": .string(line.by), "what": .string(line.what)])
     }
 
     static func error(_ error: DownloadError) -> JSON {

@@ -241,14 +241,14 @@ extension RPCService {
         let before = [row.url] + row.mirrors
         // Each of them removes one address. A list of 100,000 is walked once.
         var wanted: [String: Int] = [:]
-        for uri in removed { if let url = try? URLNormalizer.normalize(uri) { wanted[url, default: 0] += 1 } }
+        for uri in removed { if let url = try? uri.normalizedURL() { wanted[url, default: 0] += 1 } }
         var urls = before.filter { url in
             guard let count = wanted[url], count > 0 else { return true }
             wanted[url] = count - 1
             return false
         }
         let removedCount = before.count - urls.count
-        let new = added.compactMap { try? URLNormalizer.normalize($0) }
+        let new = added.compactMap { try? $0.normalizedURL() }
         urls.insert(contentsOf: new, at: min(position ?? urls.count, urls.count))
         if urls != before, let first = urls.first {
             do throws(DownloadError) {

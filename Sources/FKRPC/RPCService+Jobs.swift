@@ -87,11 +87,11 @@ extension RPCService {
             let registry = SourceRegistry()
             if workPath.exists { try registry.registerPrograms(in: workPath) }
             if let (_, place) = try registry.find(text, in: environment) {
-                return .init(folderName: place.folderName, title: URLMasking.mask(place.title))
+                return .init(folderName: place.folderName, title: place.title.masked)
             }
         } catch { throw RPCError(error) }
         throw RPCError(
-            "'\(Escaping.visible(URLMasking.mask(text)))' names no source. A source is a folder such as https://example.com/pub/, or "
+            "'\(text.masked.visible)' names no source. A source is a folder such as https://example.com/pub/, or "
                 + "SCHEME:NAME such as s3://BUCKET/PREFIX, hf:OWNER/REPO or oci:REGISTRY/REPO:TAG.")
     }
 }

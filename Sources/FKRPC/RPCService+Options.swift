@@ -26,7 +26,7 @@ extension RPCService {
             shown["max-connection-per-server"] = String(min(count, 16))
         }
         // A proxy may contain a password.
-        if let proxy = options.proxy { shown["all-proxy"] = URLMasking.mask(proxy) }
+        if let proxy = options.proxy { shown["all-proxy"] = proxy.masked }
         shown["allow-overwrite"] = options.existing == .overwrite ? "true" : "false"
         shown["auto-file-renaming"] = options.existing == .refuse ? "false" : "true"
         if row.state == .suspend { shown["pause"] = "true" }
@@ -34,7 +34,7 @@ extension RPCService {
         for field in options.headers ?? [] {
             switch field.name.lowercased() {
             case "user-agent": shown["user-agent"] = field.value
-            case "referer": shown["referer"] = URLMasking.mask(field.value)
+            case "referer": shown["referer"] = field.value.masked
             case let name where GlobalOptions.hides(header: name): break
             default: lines.append("\(field.name): \(field.value)")
             }
@@ -170,7 +170,7 @@ extension RPCService {
         guard !name.isEmpty else { throw CallOptions.problem("save-session") }
         let place = folder == "/" ? "/\(name)" : "\(folder)/\(name)"
         if let fault = SessionList.fault(inPlaceOf: place) {
-            throw RPCError("The session cannot be stored as \(Escaping.visible(place)): \(fault).")
+            throw RPCError("The session cannot be stored as \(place.visible): \(fault).")
         }
         return place
     }
@@ -187,7 +187,7 @@ extension RPCService {
             do throws(EntryFault) {
                 text += try SessionList.entry(row, record.task)
             } catch {
-                settings.log("the session leaves out \(URLMasking.mask(row.url)): \(error.reason)")
+                settings.log("the session leaves out \(row.url.masked): \(error.reason)")
             }
         }
         do {
@@ -261,6 +261,6 @@ enum SessionList {
         lines += written
         // A session is its owner's file, and has the secrets of header fields as well.
         add("all-proxy", rest.proxy)
-        return try TextListWriter.aria2Lines([row.url] + row.mirrors, lines)
+        return try Aria2Options.lines([row.url] + row.mirrors, lines)
     }
 }

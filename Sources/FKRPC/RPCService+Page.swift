@@ -56,7 +56,7 @@ extension RPCService {
             return row
         }
         let digits = text.lowercased()
-        guard StoreReader.isIDPrefix(digits) else { throw RPCError("\(Escaping.visible(text)) is no id of a task.") }
+        guard StoreReader.isIDPrefix(digits) else { throw RPCError("\(text.visible) is no id of a task.") }
         let found = table.rows.values.lazy.filter { $0.id.hex.hasPrefix(digits) }.prefix(2)
         guard let row = found.first else { throw RPCError("There is no task \(text).") }
         guard found.count == 1 else { throw RPCError("Several tasks begin with \(text): give more digits.") }

@@ -57,7 +57,7 @@ extension RPCService {
         if let given = caFile {
             guard given.hasPrefix("/") else { throw RPCError("fk.add: caFile is an absolute path.") }
             let path = try gate.file(given)
-            do throws(DownloadError) { try TrustFiles.checkAuthorities(path) } catch {
+            do throws(DownloadError) { try TransportOptions.checkAuthorities(path) } catch {
                 throw RPCError("fk.add: caFile: \(error.message)")
             }
             caFile = path
@@ -81,7 +81,7 @@ extension RPCService {
     private static func checkSource(_ url: String) throws(RPCError) {
         guard let source = SourceReference(url), source.namesObject, source.rest.hasPrefix("//") else { return }
         throw RPCError(
-            "\(Escaping.visible(URLMasking.mask(url))) is a source and no link: choose \"All files of a source\" (fk.fetch)."
+            "\(url.masked.visible) is a source and no link: choose \"All files of a source\" (fk.fetch)."
         )
     }
 
@@ -91,7 +91,7 @@ extension RPCService {
     ) async throws(RPCError) -> [JSON] {
         if let barrel, let key = (try? reader.barrel(barrel))?.options.signedBy {
             throw RPCError(
-                "The barrel \(Escaping.visible(barrel)) takes only files that the key \(SignatureKey.shown(key)) has signed: import "
+                "The barrel \(barrel.visible) takes only files that the key \(SignatureKey.shown(key)) has signed: import "
                     + "its list with 'fk barrel import --signed-by'.")
         }
         var results = try await add(tasks.compactMap { try? $0.get() }, barrel: barrel, at: nil)[...]
@@ -107,13 +107,13 @@ extension RPCService {
                 documents.append(
                     .members([
                         "id": .string(row.id.hex), "gid": .string(GID.text(row.gid)),
-                        "url": .string(URLMasking.mask(row.url)), "state": .string(row.state.rawValue), "new": true,
+                        "url": .string(row.url.masked), "state": .string(row.state.rawValue), "new": true,
                         "error": .null,
                     ]))
             case .failure(let error):
                 documents.append(
                     .members([
-                        "id": .null, "gid": .null, "url": .string(URLMasking.mask(url)), "state": .null, "new": false,
+                        "id": .null, "gid": .null, "url": .string(url.masked), "state": .null, "new": false,
                         "error": .members(["code": "invalid-argument", "message": .string(error.message)]),
                     ]))
             }
@@ -201,7 +201,7 @@ extension RPCService {
         return .array(
             results.map {
                 .members([
-                    "id": .string($0.id.hex), "url": .string(URLMasking.mask($0.url)),
+                    "id": .string($0.id.hex), "url": .string($0.url.masked),
                     "verb": .string($0.verb.rawValue),
                     "before": .string($0.before.rawValue), "after": .string($0.after.rawValue),
                     "applied": .bool($0.applied), "note": .string($0.note),

@@ -55,7 +55,7 @@ extension RPCService {
             else { throw fault }
             guard var window = DailyWindow(text) else {
                 throw RPCError(
-                    "fk.settings: '\(Escaping.visible(text))' is no time of a day. Give one such as 08:00-18:00 or 22:00-06:00."
+                    "fk.settings: '\(text.visible)' is no time of a day. Give one such as 08:00-18:00 or 22:00-06:00."
                 )
             }
             switch value["rate"] {

@@ -11,7 +11,7 @@ struct SearchText: Sendable, Hashable {
     /// Everything that a search for a task looks through: name, address without secrets, barrels. NUL separates them, so that no
     /// match begins in one and ends in another.
     init(of row: TaskRow) {
-        bytes = Self.lowercased(([row.name, URLMasking.mask(row.url)] + row.barrels).joined(separator: "\0"))
+        bytes = Self.lowercased(([row.name, row.url.masked] + row.barrels).joined(separator: "\0"))
     }
 
     /// ASCII, nearly all of the texts, without the Unicode tables.

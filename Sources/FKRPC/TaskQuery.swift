@@ -28,7 +28,7 @@ struct TaskQuery: Hashable, Sendable {
             var states: Set<DownloadState> = []
             for name in names {
                 guard let state = DownloadState(rawValue: name), state != .unknown else {
-                    throw RPCError("\(call.method): there is no state \(Escaping.visible(name)).")
+                    throw RPCError("\(call.method): there is no state \(name.visible).")
                 }
                 states.insert(state)
             }
@@ -37,7 +37,7 @@ struct TaskQuery: Hashable, Sendable {
         if let text = try call.text("text"), !text.isEmpty { self.text = SearchText(text) }
         if let name = try call.text("sort") {
             guard let sort = Sort(rawValue: name) else {
-                throw RPCError("\(call.method): there is no order \(Escaping.visible(name)).")
+                throw RPCError("\(call.method): there is no order \(name.visible).")
             }
             self.sort = sort
         }

@@ -90,7 +90,7 @@ package struct TaskRow: Sendable {
         finished = now
         error = DownloadError(
             .fileExists,
-            "The file \(Escaping.visible(self.name)) exists, and auto-file-renaming is false: set allow-overwrite to true "
+            "The file \(self.name.visible) exists, and auto-file-renaming is false: set allow-overwrite to true "
                 + "to fetch it anew.")
     }
 

@@ -92,7 +92,7 @@ final class ToolJob: Sendable {
         news.withLock { news in
             var members: [JSON.Member] = [
                 .init("id", JSON(number)), .init("kind", .string(command.kind.rawValue)),
-                .init("title", .string(Escaping.visible(command.title))),
+                .init("title", .string(command.title.visible)),
                 .init("state", .string(news.state.rawValue)), .init("status", JSON(news.status.map { Int($0) })),
                 .init("started", JSON(started)), .init("finished", JSON(news.finished)),
                 .init("messages", JSON(news.messages)), .init("sums", news.reader.sums),
@@ -166,7 +166,7 @@ struct ToolOutput: Sendable {
     static func messages(_ bytes: [UInt8]) -> [String] {
         let lines = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline)
         let texts = lines.map { $0.hasPrefix("fk: ") ? $0.dropFirst(4) : $0 }.filter { !$0.hasPrefix("Try 'fk help") }
-        let shown = texts.prefix(maxMessages).map { Escaping.visible(String($0)) }
+        let shown = texts.prefix(maxMessages).map { String($0).visible }
         return texts.count > maxMessages ? shown + ["and \(texts.count - maxMessages) more lines"] : shown
     }
 }

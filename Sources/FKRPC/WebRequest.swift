@@ -38,6 +38,6 @@ package struct WebRequest: Sendable, Hashable {
 
     /// A percent sign without two digits stays.
     private static func decoded(_ text: Substring) -> String {
-        String(decoding: PercentCoding.decoded(Array(text.utf8)[...]), as: UTF8.self)
+        String(decoding: Array(text.utf8)[...].percentDecoded, as: UTF8.self)
     }
 }

@@ -138,8 +138,8 @@ package enum RPCProgram {
             lines.append(
                 // Not into a journal or a log, which others read.
                 secret.isNew && isatty(STDOUT_FILENO) == 1
-                    ? "secret: \(secret.text), stored in \(Escaping.visible(secret.file))"
-                    : "secret: in \(Escaping.visible(secret.file))")
+                    ? "secret: \(secret.text), stored in \(secret.file.visible)"
+                    : "secret: in \(secret.file.visible)")
         } else {
             lines.append("secret: none; every program of this machine can use it")
         }
@@ -150,7 +150,7 @@ package enum RPCProgram {
 
     /// Writes a line about the program to standard error.
     static func say(_ text: String) {
-        FileHandle.standardError.write(Data("fk rpc: \(Escaping.visible(text))\n".utf8))
+        FileHandle.standardError.write(Data("fk rpc: \(text.visible)\n".utf8))
     }
 }
 

@@ -48,6 +48,6 @@ struct ResponseHeader {
     }
 
     private static func isPlain(_ text: String) -> Bool {
-        HTTPToken.isFieldValue(text) && text.utf8.allSatisfy { $0 < 0x7f }
+        text.isFieldValue && text.utf8.allSatisfy { $0 < 0x7f }
     }
 }

@@ -39,7 +39,7 @@ final class WebServer: @unchecked Sendable {
     private var connections: [OpaquePointer: Connection] = [:]
     private var byNumber: [UInt64: Connection] = [:]
     private var nextNumber: UInt64 = 1
-    private let maxConnections = max(2, min(WebLimits.connections, DescriptorBudget.systemLimit / 4))
+    private let maxConnections = max(2, min(WebLimits.connections, ProcessInfo.descriptorLimit / 4))
 
     /// Opens the listening socket.
     ///

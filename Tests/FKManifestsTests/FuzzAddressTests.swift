@@ -8,20 +8,20 @@ import Testing
     func bases(shard: Int) async throws {
         try await FuzzRun("base URLs", usual: 20_000)(shard: shard, of: FuzzRun.shards.count) { random in
             let base = BaseURL(random.pick(["http://h/dir", "https://h:8/a/b/?x=1#f", "http://h", "http://h/ü/"]))
-            let name = ManifestName.plain(NastyText.make(&random))
-            guard ManifestName.fault(in: name) == nil else { return nil }
+            let name = NastyText.make(&random).plainListedPath
+            guard name.listedPathFault == nil else { return nil }
             let url = base.url(of: name)
-            guard let normal = try? URLNormalizer.normalize(url) else { return "no URL: \(url)" }
+            guard let normal = try? url.normalizedURL() else { return "no URL: \(url)" }
             let path = URLParts(normal).path
             let part = path.utf8.split(separator: 0x2f).last.map { String(Substring($0)) } ?? ""
             let last = name.utf8.split(separator: 0x2f).last.map { String(Substring($0)) } ?? ""
-            guard PercentCoding.decoded(Array(part.utf8)[...]).elementsEqual(last.utf8) else {
+            guard Array(part.utf8)[...].percentDecoded.elementsEqual(last.utf8) else {
                 return "\(name.debugDescription): \(url)"
             }
             for reference in [name, "/" + name, "//o/" + name, NastyText.make(&random)] {
                 let resolved = base.resolve(reference)
                 if resolved.isEmpty { return "nothing for \(reference)" }
-                _ = InputURL.fault(in: resolved)
+                _ = resolved.urlFault
             }
             return nil
         }

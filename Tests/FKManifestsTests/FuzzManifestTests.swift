@@ -148,8 +148,8 @@ import Testing
             var manifest = Manifest(form: .json)
             var names = NameBook()
             for index in 0..<random.below(6) {
-                let name = ManifestName.plain(NastyText.make(&random))
-                guard ManifestName.fault(in: name) == nil, names.add(name, line: index) == nil else { continue }
+                let name = NastyText.make(&random).plainListedPath
+                guard name.listedPathFault == nil, names.add(name, line: index) == nil else { continue }
                 var entry = Manifest.Entry(
                     name: name, sources: [.init("http://h/\(index)?a=1&b=<x>", priority: 1 + random.below(9))])
                 entry.size = Int64(random.below(100))
@@ -260,7 +260,7 @@ import Testing
 
     private static func fault(_ error: ManifestError) -> String? {
         let text = error.description
-        if text.unicodeScalars.contains(where: Escaping.isHidden) {
+        if text.unicodeScalars.contains(where: \.isHidden) {
             return "an error that cannot be shown: \(text.debugDescription)"
         }
         return text.utf8.count < 200_000 ? nil : "an error of \(text.utf8.count) bytes"

@@ -20,7 +20,7 @@ import Testing
         arguments: ManifestNameTests.refusedNames)
     func refused(name: String, reason: String) throws {
         #expect(
-            ManifestName.fault(in: name)?.contains(reason) == true, "\(ManifestName.fault(in: name) ?? "taken")"
+            name.listedPathFault?.contains(reason) == true, "\(name.listedPathFault ?? "taken")"
         )
         guard !name.contains("\u{0}"), !name.contains("\u{1b}"), !name.contains("\u{7f}"), !name.contains("\u{85}")
         else { return }
@@ -40,8 +40,8 @@ import Testing
             String(repeating: "x", count: 255),
         ])
     func taken(name: String) throws {
-        #expect(ManifestName.fault(in: name) == nil)
-        #expect(ManifestName.plain(name).isExactly(name))
+        #expect(name.listedPathFault == nil)
+        #expect(name.plainListedPath.isExactly(name))
     }
 
     @Test(
@@ -50,7 +50,7 @@ import Testing
             ("./a", "a"), ("a//b", "a/b"), ("a/./b", "a/b"), ("././a", "a"), (".a/b", ".a/b"),
         ])
     func plain(name: String, wanted: String) {
-        #expect(ManifestName.plain(name) == wanted)
+        #expect(name.plainListedPath == wanted)
     }
 
     @Test("Names are told apart by their bytes; a file is no folder") func book() {

@@ -132,8 +132,8 @@ import Testing
     }
 
     @Test("An address without a scheme: the message has one that can be used") func noScheme() {
-        #expect(InputURL.fault(in: "//h/a") == "'//h/a' has no scheme; write https://h/a")
-        #expect(InputURL.fault(in: "  ") == "the URL is empty")
+        #expect("//h/a".urlFault == "'//h/a' has no scheme; write https://h/a")
+        #expect("  ".urlFault == "the URL is empty")
     }
 
     @Test("A bad line refuses the list, or leaves its entry out") func bad() throws {

@@ -60,7 +60,7 @@ import Testing
     @Test("give names and addresses; orders are left out and named", arguments: hostile.indices)
     func orders(_ index: Int) throws {
         let sample = Self.hostile[index]
-        var reader = ServerListReader(fileName: sample.name)
+        var reader = ServerList.Reader(fileName: sample.name)
         var tasks: [TaskDescription] = []
         var folders = EntryFolders()
         let list = try reader.read(Array(sample.text.utf8)) { files, form in
@@ -130,13 +130,13 @@ import Testing
             var reading = Manifest.Reading()
             reading.skipsBadEntries = true
             reading.baseURL = "http://base/dir"
-            var reader = ServerListReader(fileName: sample.name, reading)
+            var reader = ServerList.Reader(fileName: sample.name, reading)
             var files: [Manifest.FileFacts] = []
             do { _ = try reader.read(bytes) { part, _ in files += part } } catch is ManifestError { return nil }
             var folders = EntryFolders()
             for file in files {
                 guard let task = try? file.task(in: "/nowhere/d", TaskOptions(), &folders) else { continue }
-                let urls = Set(file.sources.compactMap { try? URLNormalizer.normalize($0.url) })
+                let urls = Set(file.sources.compactMap { try? $0.url.normalizedURL() })
                 if let fault = Self.fault(in: task, from: urls) {
                     return "\(fault): \(String(decoding: bytes, as: UTF8.self).debugDescription)"
                 }
@@ -205,7 +205,7 @@ import Testing
             }
             func pages(of place: SourcePlace, _ client: SourceClient) -> AsyncThrowingStream<SourcePage, any Error> {
                 client.pages { send in
-                    for page in pages { _ = try await send.list(page, ServerListReader(.jsonLines)) }
+                    for page in pages { _ = try await send.list(page, ServerList.Reader(.jsonLines)) }
                 }
             }
         }

@@ -13,8 +13,8 @@ struct ShellWordTests {
 
     @Test("a shell reads a quoted text as it was, and the word has no hidden character and one line", arguments: texts)
     func quoted(text: String) throws {
-        let word = ShellWord.quoted(text)
-        #expect(word == Escaping.visible(word))
+        let word = text.shellWord
+        #expect(word == word.visible)
         let folder = try TemporaryFolder()
         try Program.run("bash", ["-c", "printf %s \(word) > out"], in: folder.url)
         #expect(String(decoding: try folder.read("out"), as: UTF8.self) == text, "\(word)")

@@ -133,10 +133,10 @@ extension Barrel {
         }
         _ = try await complete().get()
         let (name, workPath, durability) = await (name, downloader.engine.workPath, downloader.configure.durability)
-        let path = ProcessPaths.absolute(folder.path) ?? folder.path
+        let path = ProcessInfo.absolute(folder.path) ?? folder.path
         let known = await knownMembers
         return try await blocking {
-            try SetPublisher(name, in: workPath, durability: durability).publish(to: path, known: known)
+            try workPath.publish(name, to: path, durability: durability, known: known)
         }
     }
 
@@ -215,7 +215,7 @@ extension Downloader {
             throw DownloadError(.invalidArgument, "The bytes to keep are at least 0: \(bytes) was given.")
         }
         let workPath = engine.workPath
-        return try await blocking { try DiskTrim(workPath, by: order).trim(to: bytes) }
+        return try await blocking { try workPath.trim(to: bytes, by: order) }
     }
 }
 

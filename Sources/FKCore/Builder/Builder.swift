@@ -19,7 +19,7 @@ public struct Builder: Sendable {
     ///   percent-encoded. Existing percent-encoding stays as it is.
     /// - Throws: `.invalidURL` or `.unsupportedScheme`, with the reason.
     public init(_ url: String) throws(DownloadError) {
-        description = TaskDescription(url: try URLNormalizer.normalize(url))
+        description = TaskDescription(url: try url.normalizedURL())
         if !description.url.isExactly(url) { description.given = url }
         description.words = .keepsOrders
     }
@@ -72,7 +72,7 @@ public struct Builder: Sendable {
     ///
     /// - Throws: `.invalidURL` or `.unsupportedScheme` for the first invalid one. The builder is then unchanged.
     public mutating func setMirrors(_ urls: [String]) throws(DownloadError) {
-        description.mirrors = try urls.map { url throws(DownloadError) in try URLNormalizer.normalize(url) }
+        description.mirrors = try urls.map { url throws(DownloadError) in try url.normalizedURL() }
         description.words.insert(.namesMirrors)
     }
 
@@ -101,11 +101,10 @@ public struct Builder: Sendable {
     ///   or invisible characters, and without the ending of an unfinished file (`.fkpart`, `.fkrejected`).
     public mutating func setFileName(_ name: String?) throws(DownloadError) {
         if let name {
-            let fault = name.utf8.count > 200 ? "it is longer than 200 bytes" : AskedForName.fault(in: name)
+            let fault = name.utf8.count > 200 ? "it is longer than 200 bytes" : FileNameRules.fault(inAsked: name)
             if let fault {
                 throw DownloadError(
-                    .invalidArgument,
-                    "\"\(Escaping.visible(name.prefix(60)))\" cannot be the file's name: \(fault).")
+                    .invalidArgument, "\"\(name.prefix(60).visible)\" cannot be the file's name: \(fault).")
             }
         }
         description.fileName = name
@@ -183,5 +182,5 @@ public struct Builder: Sendable {
 
 extension Builder: CustomDebugStringConvertible {
     /// The id and the URL, with the secrets of the URL masked. Header fields and other options are left out.
-    public var debugDescription: String { "Builder(\(id.short), \(URLMasking.mask(url)))" }
+    public var debugDescription: String { "Builder(\(id.short), \(url.masked))" }
 }

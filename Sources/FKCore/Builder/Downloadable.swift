@@ -37,7 +37,7 @@ extension Builder: Downloadable {
             guard folder.isFileURL else {
                 throw DownloadError(
                     .invalidArgument, "The folder is not a file URL: use URL(fileURLWithPath:).",
-                    url: URLMasking.mask(folder.absoluteString))
+                    url: folder.absoluteString.masked)
             }
             self.folder = folder
         }

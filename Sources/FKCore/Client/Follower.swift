@@ -88,7 +88,7 @@ final class Follower {
         if open?.hasDrained() == true { observers.queueDrained() }
     }
 
-    private func absorb(_ change: Change) {
+    private func absorb(_ change: JournalChange) {
         switch change {
         case .state(var info, let order):
             info.order = order
@@ -118,7 +118,7 @@ final class Follower {
     ///
     /// The journal decides about the tasks that it names, because their info files may be newer than the journal. So the
     /// journal is read again after the info files.
-    private func fillGap(after known: [Change]) {
+    private func fillGap(after known: [JournalChange]) {
         let differing = differences(isGap: true)
         let later = changes.read()
         hasGap = later.hasGap
@@ -175,7 +175,7 @@ final class Follower {
             guard info.state == .action else { continue }
             observers.tell(info.id, url: info.url, info)
             if !observers.attempts.isEmpty {
-                let url = active.attempts[info.id] ?? URLMasking.mask(record.nextURL)
+                let url = active.attempts[info.id] ?? record.nextURL.masked
                 observers.tell(
                     AttemptInfo(
                         id: info.id, url: url, number: info.attempts, phase: .progressed(info.count),

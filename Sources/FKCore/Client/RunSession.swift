@@ -265,7 +265,7 @@ package actor RunSession {
         guard let access else { return }
         let ids = tracker.suspendedIDs
         guard !ids.isEmpty else { return }
-        _ = await access.answer(EngineMessage(.chosen(ids.map { VerbChoice(id: $0, verb: .resume) })))
+        _ = await access.answer(EngineMessage(.chosen(ids, .resume)))
     }
 
     /// Reports the targets that settled before this session could observe a change: finished files of a list that is added

@@ -79,7 +79,7 @@ extension DownloadInfo {
         case .cancel, .unknown:
             .failure(
                 DownloadError(
-                    .cancelled, "The task was cancelled: retry or add it again.", url: URLMasking.mask(url)))
+                    .cancelled, "The task was cancelled: retry or add it again.", url: url.masked))
         case .idle, .action, .suspend: nil
         }
     }

@@ -13,8 +13,7 @@ extension Configure {
     ///   no file URL is such a setting.
     package func validate() throws(DownloadError) {
         for (name, url) in [("workPath", workPath), ("partsFolder", partsFolder ?? workPath)] where !url.isFileURL {
-            throw DownloadError(
-                .invalidArgument, "\(name) is \(URLMasking.mask(url.absoluteString)), and must be a file URL.")
+            throw DownloadError(.invalidArgument, "\(name) is \(url.absoluteString.masked), and must be a file URL.")
         }
         for (name, folder) in bases.sorted(by: { $0.key < $1.key }) {
             guard let fault = Places.fault(name, folder.isFileURL ? folder.path : "") else { continue }

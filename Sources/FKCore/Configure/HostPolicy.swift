@@ -55,7 +55,7 @@ public struct RequestRate: Codable, Sendable, Hashable {
     }
 
     /// `20 requests a minute`
-    package var words: String { "\(Plural.count(count, "request")) \(unit == .hour ? "an" : "a") \(unit)" }
+    package var words: String { "\(count.plural("request")) \(unit == .hour ? "an" : "a") \(unit)" }
 }
 
 /// The limits of requests to a host, for all tasks and processes of a work path together (`Configure.hosts`). Requests of a
@@ -109,7 +109,7 @@ public struct HostPolicy: Codable, Sendable, Hashable {
     /// A description of the first value outside its range; nil if all are valid.
     package var fault: String? {
         if pattern.isEmpty { return "the pattern of a host is empty: write a host or *.host" }
-        if normalPattern == nil { return "the pattern \(Escaping.visible(pattern)) is no host and no *.host" }
+        if normalPattern == nil { return "the pattern \(pattern.visible) is no host and no *.host" }
         if let connections, !(1...256).contains(connections) { return "connections to a host are from 1 to 256" }
         if let requestRate, !RequestRate.range.contains(requestRate.count) {
             return "requests to a host are from 1 to 1000000 in a time"
@@ -132,7 +132,7 @@ public struct HostPolicy: Codable, Sendable, Hashable {
 
     /// The normal form of a mirror's address, without a slash at its end; nil for another text.
     package static func mirrorBase(_ text: String) -> String? {
-        guard let url = try? URLNormalizer.normalize(text) else { return nil }
+        guard let url = try? text.normalizedURL() else { return nil }
         let parts = URLParts(url)
         guard parts.scheme == "http" || parts.scheme == "https", parts.userinfo == nil, parts.query == nil,
             parts.fragment == nil, !parts.hostPort.isEmpty
@@ -152,9 +152,9 @@ public struct HostPolicy: Codable, Sendable, Hashable {
         let isWild = pattern.hasPrefix("*.")
         let host = isWild ? String(pattern.dropFirst(2)) : pattern
         guard !host.isEmpty, !host.utf8.contains(where: { "*/@?#:".utf8.contains($0) }) || host.hasPrefix("["),
-            let url = try? URLNormalizer.normalize("http://\(host)/")
+            let url = try? "http://\(host)/".normalizedURL()
         else { return nil }
-        let name = HostName.shown(HostName.site(url))
+        let name = url.site.shownSite
         return name.isEmpty || name.hasSuffix("]") && isWild ? nil : (isWild ? "*." : "") + name
     }
 
@@ -184,8 +184,8 @@ public struct HostPolicy: Codable, Sendable, Hashable {
     }
 }
 
-/// The policies of a work path, which every engine of it follows. It is a small JSON file, `hosts`, replaced as a whole.
-package enum HostPolicyFile {
+/// The policies of a work path, which every engine of it follows. They are a small JSON file, `hosts`, replaced as a whole.
+extension HostPolicy {
     private struct File: Codable {
         var format = 1
         var hosts: [HostPolicy]
@@ -194,7 +194,7 @@ package enum HostPolicyFile {
     /// The policies, in the order of their patterns. A shard has those of the work path that it belongs to.
     ///
     /// - Throws: `.corruptInfo`, `.laterVersion` or `.disk`.
-    package static func read(in workPath: WorkPath) throws -> [HostPolicy] {
+    package static func all(in workPath: WorkPath) throws -> [HostPolicy] {
         let file: File
         let path = workPath.ofShards.hostsPath
         do {
@@ -213,13 +213,13 @@ package enum HostPolicyFile {
     ///
     /// - Parameter workPath: exists.
     /// - Returns: the value of `change`.
-    /// - Throws: the errors of `read` and of `change`; `.workPathBusy` if another process does not end its own change; `.noSpace`
+    /// - Throws: the errors of `all` and of `change`; `.workPathBusy` if another process does not end its own change; `.noSpace`
     ///   or `.disk`. The policies are then unchanged.
     package static func change<Value>(
         in workPath: WorkPath, _ change: (inout [HostPolicy]) throws -> Value
     ) throws -> Value {
-        try FileLock.exclusively(workPath.settingsLockPath) {
-            var policies = try read(in: workPath)
+        try workPath.withSettingsLock {
+            var policies = try all(in: workPath)
             let value = try change(&policies)
             try write(policies, in: workPath)
             return value

@@ -124,7 +124,7 @@ package actor Engine {
             reporter, limits: limits, sync: sync, diskWork: diskWork, engine: inbox.engine, runsAll: scope == .all)
         book.onLost = { [unowned reporter] in reporter.lost($0, group: $1) }
         book.onLoad = { [unowned control] in control.loaded($0, isFinished: $1) }
-        problems.during { schedule.use(try HostPolicyFile.read(in: workPath)) }
+        problems.during { schedule.use(try HostPolicy.all(in: workPath)) }
         notices = WaitNotices(workPath, schedule, ownership, runsAll: scope == .all)
         closing = Closing(reporter, sync, programs, notices, deliveries, transport, executor)
         self.programs = programs

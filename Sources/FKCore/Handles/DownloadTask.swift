@@ -148,5 +148,5 @@ public struct DownloadTask: TaskSelecting, Hashable, Identifiable {
 
 extension DownloadTask: CustomStringConvertible {
     /// The id and the URL, with the secrets of the URL masked.
-    public var description: String { "DownloadTask(\(id.short), \(URLMasking.mask(url)))" }
+    public var description: String { "DownloadTask(\(id.short), \(url.masked))" }
 }

@@ -23,11 +23,11 @@ extension Downloader {
             throw DownloadError(
                 .changedOnServer,
                 "The server has another version of the file than its checksum or size allows. The finished file stays: name the new "
-                    + "checksum, or take the old one away with Control.change.", url: URLMasking.mask(info.url))
+                    + "checksum, or take the old one away with Control.change.", url: info.url.masked)
         case .gone:
             throw DownloadError(
                 .httpStatus, "The server has no such file any more. The finished file stays.",
-                url: URLMasking.mask(info.url), status: 404)
+                url: info.url.masked, status: 404)
         case .failed(let error): throw error
         }
     }
@@ -39,7 +39,7 @@ extension Downloader {
     /// - Throws: the errors of `Control.change`.
     func renew(_ builders: [Builder]) async throws(DownloadError) -> Set<TaskID> {
         let places = engine.workPath.places
-        var asked: [TaskID: FileFacts] = [:]
+        var asked: [TaskID: TaskFacts] = [:]
         for builder in builders where builder.description.hasOptions {
             asked[places.id(of: builder.description)] = builder.description.facts
         }
@@ -67,9 +67,9 @@ extension Downloader {
     }
 }
 
-extension FileFacts {
+extension TaskFacts {
     /// True if these facts name other bytes than the known ones.
-    fileprivate func isOtherVersion(of known: FileFacts) -> Bool {
+    fileprivate func isOtherVersion(of known: TaskFacts) -> Bool {
         if let checksum, let other = known.checksum, checksum.algorithm == other.algorithm { return checksum != other }
         if let size, let other = known.size, size != other { return true }
         if let checksum, known.checksum != checksum, known.checksum != nil { return true }

@@ -38,12 +38,12 @@ enum FileOutcome {
                 return .failure(
                     DownloadError(
                         .notFound,
-                        "The finished file \(Escaping.visible(path)) is gone or has another length: download it again.",
-                        url: URLMasking.mask(info.url)))
+                        "The finished file \(path.visible) is gone or has another length: download it again.",
+                        url: info.url.masked))
             }
             return .success(URL(fileURLWithPath: path))
         case .error:
-            return .failure(info.error ?? DownloadError(.disk, "The task failed.", url: URLMasking.mask(info.url)))
+            return .failure(info.error ?? DownloadError(.disk, "The task failed.", url: info.url.masked))
         case .cancel, .unknown: return .failure(gone(info))
         case .idle, .action, .suspend: return .failure(isCancelled ? waitCancelled : closed)
         }
@@ -75,6 +75,6 @@ enum FileOutcome {
             info.state == .cancel
             ? "The task was cancelled: retry or add it again."
             : "The task was trashed or forgotten: add it again."
-        return DownloadError(.cancelled, text, url: URLMasking.mask(info.url))
+        return DownloadError(.cancelled, text, url: info.url.masked)
     }
 }

@@ -75,7 +75,7 @@ package enum Aria2Options {
         // The URL of a proxy may contain a password.
         let shown =
             name.hasSuffix("-proxy") || name.hasSuffix("-passwd")
-            ? "its value" : "'\(Escaping.visible(URLMasking.mask(value)))'"
+            ? "its value" : "'\(value.masked.visible)'"
         return isRight ? nil : "option '\(name)': \(shown) cannot be used; see aria2's manual for what it takes"
     }
 

@@ -48,7 +48,7 @@ struct BagParser: LineFormat {
     /// True for a line of the form `URL LENGTH data/NAME`.
     static func isFetchLine(_ line: ArraySlice<UInt8>) -> Bool {
         guard let parts = words(line) else { return false }
-        return InputURL.fault(in: String(decoding: parts.0, as: UTF8.self)) == nil
+        return String(decoding: parts.0, as: UTF8.self).urlFault == nil
             && (parts.1.elementsEqual("-".utf8) || parts.1.allSatisfy(\.isASCIIDigit))
             && parts.2.starts(with: "data/".utf8)
     }
@@ -146,7 +146,7 @@ struct BagParser: LineFormat {
             throw EntryFault("the URL is not UTF-8 text")
         }
         let scheme = url.prefix { $0 != ":" }.lowercased()
-        if let fault = InputURL.fault(in: url) {
+        if let fault = url.urlFault {
             throw EntryFault(scheme == "ftp" ? "'\(url)': ftp is not supported; http and https are" : fault)
         }
         var entry = Manifest.Entry(name: try name(parts.2), sources: [Manifest.Source(url)], line: line)
@@ -185,7 +185,7 @@ struct BagParser: LineFormat {
         var result: [UInt8] = []
         var index = bytes.startIndex
         while index < bytes.endIndex {
-            let byte = PercentCoding.value(bytes, at: index)
+            let byte = bytes.percentValue(at: index)
             if let byte, byte == 0x0d || byte == 0x0a || (byte == UInt8(ascii: "%") && encodesPercent) {
                 result.append(byte)
                 index += 3

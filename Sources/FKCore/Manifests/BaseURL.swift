@@ -1,7 +1,7 @@
 import Foundation
 
 /// The URL of the folder that the names of a list are relative to.
-package struct BaseURL: Sendable {
+struct BaseURL: Sendable {
     private let folder: String
     /// The query with its question mark. It is appended to every name.
     private let query: String
@@ -12,12 +12,6 @@ package struct BaseURL: Sendable {
         let path = plain.prefix { $0 != "?" }
         query = String(plain[path.endIndex...])
         folder = path.hasSuffix("/") ? String(path) : path + "/"
-    }
-
-    /// The folder of a list's URL, without a query.
-    package static func folder(of url: String) -> String {
-        let path = url.prefix { $0 != "?" && $0 != "#" }
-        return String(path[...(path.lastIndex(of: "/") ?? path.startIndex)])
     }
 
     /// The URL of a file in the folder. Every byte of the name with a meaning in a URL is encoded.
@@ -67,9 +61,17 @@ package struct BaseURL: Sendable {
             if isFree(byte) {
                 bytes.append(byte)
             } else {
-                PercentCoding.append(byte, to: &bytes)
+                bytes.appendPercentEncoded(byte)
             }
         }
         return String(decoding: bytes, as: UTF8.self)
+    }
+}
+
+extension String {
+    /// The folder of a list's URL, without a query.
+    package var urlFolder: String {
+        let path = prefix { $0 != "?" && $0 != "#" }
+        return String(path[...(path.lastIndex(of: "/") ?? path.startIndex)])
     }
 }

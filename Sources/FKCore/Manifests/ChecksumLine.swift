@@ -260,7 +260,7 @@ struct ChecksumLine {
         let words = rest.split(whereSeparator: isBlank)
         guard let digest = words.first, words.count <= 2, !name.isEmpty else { return nil }
         let url = words.count == 2 ? words[1] : []
-        if !url.isEmpty, InputURL.fault(in: String(decoding: url, as: UTF8.self)) != nil { return nil }
+        if !url.isEmpty, String(decoding: url, as: UTF8.self).urlFault != nil { return nil }
         if name.last == UInt8(ascii: ":"), name.count > 1 { name = name.dropLast() }
         let text = String(decoding: digest, as: UTF8.self)
         guard digest.count >= 32, !String(decoding: name, as: UTF8.self).contains("://"), isDigest(text) else {

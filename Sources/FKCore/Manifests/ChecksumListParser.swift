@@ -142,10 +142,10 @@ struct ChecksumListParser: LineFormat {
         var name: String?
         if let text = line.name {
             if text.isExactly("-") { return try leaveOut("the digest is of standard input and names no file", number) }
-            if let fault = ManifestName.fault(in: text) { return try leaveOut("'\(text)': \(fault)", number) }
-            name = ManifestName.plain(text)
+            if let fault = text.listedPathFault { return try leaveOut("'\(text)': \(fault)", number) }
+            name = text.plainListedPath
         }
-        if let url = line.url, let fault = InputURL.fault(in: url) { return try leaveOut(fault, number) }
+        if let url = line.url, let fault = url.urlFault { return try leaveOut(fault, number) }
         for kind in line.unsupported { collector.passOver("hash \(kind)", line: number) }
         guard !line.digests.isEmpty else {
             if let size = line.size, let name, line.unsupported.isEmpty { return book.add(size: size, of: name) }

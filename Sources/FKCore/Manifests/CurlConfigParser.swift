@@ -156,7 +156,7 @@ struct CurlConfigParser: LineFormat {
     private mutating func apply(_ name: String, _ value: String, _ line: Int) throws(EntryFault) {
         switch name {
         case "url":
-            if let fault = InputURL.fault(in: value) { throw EntryFault(fault) }
+            if let fault = value.urlFault { throw EntryFault(fault) }
             urls.append((value, line))
         case "output", "o": outputs.append((value, line))
         case "remote-name", "O": outputs.append((nil, line))
@@ -177,7 +177,7 @@ struct CurlConfigParser: LineFormat {
     }
 
     private static func header(_ text: String) throws(EntryFault) -> HeaderField {
-        do throws(InvalidHeader) { return try HeaderField.parse(text) } catch { throw EntryFault(error.reason) }
+        do throws(HeaderField.Invalid) { return try HeaderField.parse(text) } catch { throw EntryFault(error.reason) }
     }
 
     private mutating func close() throws(ManifestError) {

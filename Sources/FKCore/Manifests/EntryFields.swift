@@ -11,8 +11,8 @@ package struct EntryFault: Error {
 enum EntryFields {
     /// Checks a name relative to the folder and returns it.
     static func name(_ text: String) throws(EntryFault) -> String {
-        if let fault = ManifestName.fault(in: text) { throw EntryFault("'\(text)': \(fault)") }
-        return ManifestName.plain(text)
+        if let fault = text.listedPathFault { throw EntryFault("'\(text)': \(fault)") }
+        return text.plainListedPath
     }
 
     /// Reads `url` and `mirrors`: texts, or objects with `url`, `priority` and `location`.
@@ -35,7 +35,7 @@ enum EntryFields {
     }
 
     static func checkURL(_ url: String) throws(EntryFault) {
-        if let fault = InputURL.fault(in: url) { throw EntryFault(fault) }
+        if let fault = url.urlFault { throw EntryFault(fault) }
         if isMasked(url) {
             throw EntryFault("the secrets of '\(url)' are shown as ***: it cannot be fetched; give the URL itself")
         }
@@ -89,7 +89,7 @@ enum EntryFields {
         guard let size else { return nil }
         let wanted = size / pieces.length + (size % pieces.length == 0 ? 0 : 1)
         if Int64(pieces.count) == wanted { return nil }
-        return "its \(size) bytes are \(Plural.count(Int(clamping: wanted), "piece")) of \(pieces.length), and "
+        return "its \(size) bytes are \(Int(clamping: wanted).plural("piece")) of \(pieces.length), and "
             + "\(pieces.count) digests are given"
     }
 

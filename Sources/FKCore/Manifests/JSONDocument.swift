@@ -91,7 +91,7 @@ struct JSONDocument: JSONListFormat {
             let before = open
             open = OpenArray(number: element.array, hasFile: true)
             for other in before.waiting { _ = try read(other) }
-            let kind = "object of '\(URLMasking.mask(element.list))' with an address alone"
+            let kind = "object of '\(element.list.masked)' with an address alone"
             for _ in 0..<before.tooMany { collector.passOver(kind, line: element.line) }
         }
     }
@@ -130,10 +130,10 @@ struct JSONDocument: JSONListFormat {
         if let unsure {
             throw ManifestError(
                 form: collector.manifest.form, line: unsure.line,
-                "the objects of '\(URLMasking.mask(unsure.list))' have addresses and neither size, digest nor file name, and may be "
+                "the objects of '\(unsure.list.masked)' have addresses and neither size, digest nor file name, and may be "
                     + "pages: if they are files, add --column 'url=\(unsure.member)'")
         }
-        let names = seen.prefix(8).map { "'\(URLMasking.mask($0))'" }.joined(separator: ", ")
+        let names = seen.prefix(8).map { "'\($0.masked)'" }.joined(separator: ", ")
         throw ManifestError(
             form: collector.manifest.form,
             "the object has no array of files with addresses, but \(names.isEmpty ? "nothing" : names): it is no list of downloads"
@@ -213,7 +213,7 @@ struct JSONFiles {
             found.isListed = takesAddresses || isFile(object)
             guard found.isListed else { return found.unsure = addressMember(object) }
             guard hasAddress(object) else {
-                return found.passedOver.append("object of '\(URLMasking.mask(list))' without an address")
+                return found.passedOver.append("object of '\(list.masked)' without an address")
             }
         }
         if let entry = try file(object, list, line, into: &found) { found.entries.append(entry) }
@@ -493,7 +493,7 @@ struct JSONFiles {
     private static func move(_ entry: inout Manifest.Entry, to folder: String) {
         let name = entry.name ?? FileNameRules.name(url: entry.sources[0].url, head: nil)
         let whole = "\(folder.replacing("/", with: "_"))/\(name)"
-        if ManifestName.fault(in: whole) == nil { entry.name = whole }
+        if whole.listedPathFault == nil { entry.name = whole }
     }
 
     /// The assets of an item of STAC.

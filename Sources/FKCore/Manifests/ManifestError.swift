@@ -22,14 +22,14 @@ public struct ManifestError: Error, Sendable, Hashable, LocalizedError, CustomSt
         self.file = file
         self.line = line
         self.column = column
-        self.reason = Escaping.visible(URLMasking.maskQuoted(reason))
+        self.reason = reason.quotesMasked.visible
     }
 
     /// A line such as `Metalink 4, line 3, column 5: …`.
     public var description: String {
         var place: [String] = []
         if let form { place.append(form.title) }
-        if let file { place.append(Escaping.visible(file)) }
+        if let file { place.append(file.visible) }
         if line > 0 { place.append("line \(line)") }
         if column > 0 { place.append("column \(column)") }
         return place.isEmpty ? reason : "\(place.joined(separator: ", ")): \(reason)"

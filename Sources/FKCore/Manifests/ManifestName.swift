@@ -1,51 +1,49 @@
 import FKMiddleware
 
-/// The rules for a file's path in a list. It stays in the folder of the list and may contain subfolders. Its bytes
-/// are not changed, including backslashes and line feeds.
-package enum ManifestName {
-    /// The maximum length of a path in bytes.
-    package static let maxBytes = 4_000
-
-    /// The fault of a name; nil for a valid one.
-    package static func fault(in name: String) -> String? {
-        if isUsual(name) { return nil }
-        if name.isEmpty { return "the name is empty" }
-        let bytes = name.utf8
+extension String {
+    /// Why the text cannot be a file's path in a list; nil for a valid one. It stays in the folder of the list and may contain
+    /// subfolders. Its bytes are not changed, including backslashes and line feeds.
+    package var listedPathFault: String? {
+        if isUsualPath { return nil }
+        if isEmpty { return "the name is empty" }
+        let bytes = utf8
         if bytes.contains(0) { return "its name holds a zero byte" }
         if bytes.first == slash { return "its name is an absolute path" }
-        if isDrive(name) { return "its name begins with a drive letter" }
+        if Self.isDrive(self) { return "its name begins with a drive letter" }
         if bytes.first == backslash, bytes.dropFirst().first == backslash { return "its name is a network path" }
-        if bytes.count > maxBytes { return "its name has \(bytes.count) bytes, and at most \(maxBytes) are allowed" }
-        if leaves(bytes.split(separator: slash)) || leaves(bytes.split { $0 == slash || $0 == backslash }) {
+        if bytes.count > Self.longestListedPath {
+            return "its name has \(bytes.count) bytes, and at most \(Self.longestListedPath) are allowed"
+        }
+        if Self.leaves(bytes.split(separator: slash)) || Self.leaves(bytes.split { $0 == slash || $0 == backslash }) {
             return "its name has '..', which leaves the folder"
         }
         if bytes.last == slash { return "its name ends in a slash and names no file" }
-        let parts = parts(of: name)
-        guard let last = parts.last, !bytes.elementsEqual(".".utf8), !name.utf8.suffix(2).elementsEqual("/.".utf8)
+        let parts = listedParts
+        guard let last = parts.last, !bytes.elementsEqual(".".utf8), !utf8.suffix(2).elementsEqual("/.".utf8)
         else {
             return "its name names no file"
         }
         if parts.contains(where: { $0.utf8.count > 255 }) {
             return "a part of its name is longer than the 255 bytes it may have"
         }
-        if name.unicodeScalars.contains(where: isRefused) { return "its name holds control characters" }
-        if AskedForName.joinsSlash(last) { return "its name begins with a mark that has no letter" }
+        if unicodeScalars.contains(where: Self.isRefused) { return "its name holds control characters" }
+        if FileNameRules.joinsSlash(last) { return "its name begins with a mark that has no letter" }
         if FileNameRules.isOwn(last) { return "names that end so are for unfinished files" }
         return nil
     }
 
-    /// The name without `.` parts and doubled slashes, so that all names of one file are equal.
-    package static func plain(_ name: String) -> String {
-        if isUsual(name) { return name }
-        let all = name.utf8.split(separator: slash, omittingEmptySubsequences: false)
-        guard all.contains(where: { $0.isEmpty || $0.elementsEqual(".".utf8) }) else { return name }
-        return parts(of: name).joined(separator: "/")
+    /// The path of a list without `.` parts and doubled slashes, so that all names of one file are equal.
+    package var plainListedPath: String {
+        if isUsualPath { return self }
+        let all = utf8.split(separator: slash, omittingEmptySubsequences: false)
+        guard all.contains(where: { $0.isEmpty || $0.elementsEqual(".".utf8) }) else { return self }
+        return listedParts.joined(separator: "/")
     }
 
     /// True for a name of letters, digits, `-`, `_`, blanks and dots, with parts that are neither empty nor begin with a dot. It is a fast
     /// path, because a list may have a million names.
-    private static func isUsual(_ name: String) -> Bool {
-        var name = name
+    private var isUsualPath: Bool {
+        var name = self
         return name.withUTF8 { bytes in
             guard bytes.count <= 255 else { return false }
             var isStart = true
@@ -60,7 +58,7 @@ package enum ManifestName {
                 default: return false
                 }
             }
-            return !isStart && !hasOwnEnding(bytes)
+            return !isStart && !Self.hasOwnEnding(bytes)
         }
     }
 
@@ -71,8 +69,8 @@ package enum ManifestName {
         return FileNameRules.isOwn(String(decoding: last, as: UTF8.self))
     }
 
-    private static func parts(of name: String) -> [String] {
-        name.utf8.split(separator: slash).map { String(Substring($0)) }.filter { !$0.isExactly(".") }
+    private var listedParts: [String] {
+        utf8.split(separator: slash).map { String(Substring($0)) }.filter { !$0.isExactly(".") }
     }
 
     private static func leaves(_ parts: [Substring.UTF8View]) -> Bool { parts.contains { $0.elementsEqual("..".utf8) } }
@@ -92,6 +90,9 @@ package enum ManifestName {
         }
     }
 
-    private static let slash = UInt8(ascii: "/")
-    private static let backslash = UInt8(ascii: "\\")
+    /// The maximum length of a path in bytes.
+    private static let longestListedPath = 4_000
 }
+
+private let slash = UInt8(ascii: "/")
+private let backslash = UInt8(ascii: "\\")

@@ -89,7 +89,7 @@ package struct ManifestWriter {
             bytes += text
             count += 1
         case .failure(let fault):
-            let name = entry.name ?? entry.sources.first.map { URLMasking.mask($0.url) } ?? ""
+            let name = entry.name ?? entry.sources.first.map { $0.url.masked } ?? ""
             leftOut.append(ManifestError(form: form, "'\(name)' is left out: \(fault.reason)"))
         }
     }

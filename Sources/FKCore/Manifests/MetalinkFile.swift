@@ -52,8 +52,8 @@ struct MetalinkFile {
         self.start = start
         self.position = position
         shownName = name
-        entry = Manifest.Entry(name: ManifestName.plain(name), line: start.line)
-        if let fault = ManifestName.fault(in: name) { refuse(fault, at: start) }
+        entry = Manifest.Entry(name: name.plainListedPath, line: start.line)
+        if let fault = name.listedPathFault { refuse(fault, at: start) }
     }
 
     /// Stores a fault if it is the first.
@@ -205,7 +205,7 @@ struct MetalinkFile {
     }
 
     private mutating func address(_ source: Manifest.Source) -> Address {
-        if let reason = InputURL.fault(in: source.url) { return .refused(reason) }
+        if let reason = source.url.urlFault { return .refused(reason) }
         if known[source.url] == nil {
             known[source.url] = true
             entry.sources.append(source)

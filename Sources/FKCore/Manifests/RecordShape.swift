@@ -84,7 +84,7 @@ enum RecordShape: String, CaseIterable {
         let content = object["contentUrl"]?.array?.first ?? object["contentUrl"]
         let url = content?.string ?? content?.object?["@id"]?.string
         if id.contains("://") { return try described(object, name: nil, url ?? id, base) }
-        let name = id.hasPrefix("#") ? nil : String(decoding: PercentCoding.decoded(Array(id.utf8)[...]), as: UTF8.self)
+        let name = id.hasPrefix("#") ? nil : String(decoding: Array(id.utf8)[...].percentDecoded, as: UTF8.self)
         guard url != nil || base != nil else { throw EntryFault("'\(id)' has no 'contentUrl'") }
         return try described(object, name: name, url ?? id, base)
     }

@@ -71,101 +71,109 @@ package struct ServerList: Sendable {
     }
 }
 
-/// Reads a list that a server sent, in portions. It yields facts alone: folders, header fields and options of the list are
-/// named in `ServerList.leftOutKeys` and go nowhere.
-package struct ServerListReader: Sendable {
-    private var reader: ManifestReader
-    /// The list; complete at its end.
-    private(set) var list: ServerList
-    private var isEnded = false
-    /// The number of files so far.
-    package private(set) var count = 0
+extension ServerList {
+    /// Reads a list that a server sent, in portions. It yields facts alone: folders, header fields and options of the list are
+    /// named in `ServerList.leftOutKeys` and go nowhere.
+    package struct Reader: Sendable {
+        private var reader: ManifestReader
+        /// The list; complete at its end.
+        private(set) var list: ServerList
+        private var isEnded = false
+        /// The number of files so far.
+        package private(set) var count = 0
 
-    /// - Parameters:
-    ///   - form: the format; nil recognizes it by the first 64 KiB.
-    ///   - fileName: the name of the list's file, which some formats need.
-    package init(
-        _ form: Manifest.Form? = nil, fileName: String? = nil, _ reading: Manifest.Reading = Manifest.Reading()
-    ) {
-        reader = ManifestReader(form, fileName: fileName, reading)
-        list = ServerList(form ?? .urls)
-    }
-
-    /// The form of the list; nil until it is recognised.
-    package var form: Manifest.Form? { reader.form }
-
-    /// - Throws: `ManifestError`; the reader is unusable afterwards.
-    package mutating func parse(_ bytes: [UInt8]) throws(ManifestError) { try reader.take(bytes) }
-
-    /// Removes and returns the complete files.
-    package mutating func drainFiles() -> [Manifest.FileFacts] { facts(reader.takeEntries(), reader.form ?? .urls) }
-
-    /// - Returns: the list, and the files that were not taken.
-    package mutating func finish() throws(ManifestError) -> (list: ServerList, files: [Manifest.FileFacts]) {
-        var files = try end()
-        while true {
-            let more = drainFiles()
-            if more.isEmpty { return (list, files) }
-            files += more
+        /// Creates a reader.
+        ///
+        /// - Parameters:
+        ///   - form: the format; nil recognizes it by the first 64 KiB.
+        ///   - fileName: the name of the list's file, which some formats need.
+        package init(
+            _ form: Manifest.Form? = nil, fileName: String? = nil, _ reading: Manifest.Reading = Manifest.Reading()
+        ) {
+            reader = ManifestReader(form, fileName: fileName, reading)
+            list = ServerList(form ?? .urls)
         }
-    }
 
-    /// Ends the list, and returns its next files. `drainFiles` returns the others.
-    private mutating func end() throws(ManifestError) -> [Manifest.FileFacts] {
-        let manifest = try reader.end()
-        list.form = manifest.form
-        list.origin = manifest.facts.origin
-        list.commit = manifest.facts.commit
-        list.claimedSigner = manifest.facts.claimedSigner
-        list.faults = manifest.faults
-        list.faultCount = manifest.faultCount
-        list.repeatedCount = manifest.repeatedCount
-        list.passedOver = manifest.passedOver
-        list.passedOverLines = manifest.passedOverLines
-        let files = facts(manifest.entries, manifest.form)
-        for key in manifest.ignoredOptions { list.leaveOut(key) }
-        return files
-    }
+        /// The form of the list; nil until it is recognised.
+        package var form: Manifest.Form? { reader.form }
 
-    /// Reads a whole list in portions, so that its files are never in memory at once.
-    ///
-    /// - Parameter take: receives the files in order.
-    /// - Throws: `ManifestError`, and the errors of `take`.
-    package mutating func read(
-        _ bytes: [UInt8], _ take: ([Manifest.FileFacts], Manifest.Form) throws -> Void
-    ) throws -> ServerList {
-        var offset = 0
-        while let (files, form) = try next(of: bytes, &offset) { try take(files, form) }
-        return list
-    }
+        /// Reads the next portion.
+        ///
+        /// - Throws: `ManifestError`; the reader is unusable afterwards.
+        package mutating func parse(_ bytes: [UInt8]) throws(ManifestError) { try reader.take(bytes) }
 
-    /// The next files of a whole list; nil at its end, when `list` is complete.
-    ///
-    /// - Parameter offset: the number of bytes that were read; 0 for the first files.
-    mutating func next(
-        of bytes: [UInt8], _ offset: inout Int
-    ) throws(ManifestError) -> ([Manifest.FileFacts], Manifest.Form)? {
-        while offset < bytes.count {
-            let portion = Array(bytes[offset..<min(offset + (1 << 16), bytes.count)])
-            offset += portion.count
-            try parse(portion)
-            let files = drainFiles()
-            if !files.isEmpty { return (files, form ?? .urls) }
+        /// Removes and returns the complete files.
+        package mutating func drainFiles() -> [Manifest.FileFacts] { facts(reader.takeEntries(), reader.form ?? .urls) }
+
+        /// Ends the list.
+        ///
+        /// - Returns: the list, and the files that were not taken.
+        package mutating func finish() throws(ManifestError) -> (list: ServerList, files: [Manifest.FileFacts]) {
+            var files = try end()
+            while true {
+                let more = drainFiles()
+                if more.isEmpty { return (list, files) }
+                files += more
+            }
         }
-        var files: [Manifest.FileFacts] = []
-        if !isEnded {
-            isEnded = true
-            files = try end()
-        }
-        if files.isEmpty { files = drainFiles() }
-        return files.isEmpty ? nil : (files, list.form)
-    }
 
-    private mutating func facts(_ entries: [Manifest.Entry], _ form: Manifest.Form) -> [Manifest.FileFacts] {
-        count += entries.count
-        for entry in entries where !entry.orders.isEmpty {
-            for key in entry.orders.keys(in: form, url: entry.sources.first?.url ?? "") { list.leaveOut(key) }
+        /// Ends the list, and returns its next files. `drainFiles` returns the others.
+        private mutating func end() throws(ManifestError) -> [Manifest.FileFacts] {
+            let manifest = try reader.end()
+            list.form = manifest.form
+            list.origin = manifest.facts.origin
+            list.commit = manifest.facts.commit
+            list.claimedSigner = manifest.facts.claimedSigner
+            list.faults = manifest.faults
+            list.faultCount = manifest.faultCount
+            list.repeatedCount = manifest.repeatedCount
+            list.passedOver = manifest.passedOver
+            list.passedOverLines = manifest.passedOverLines
+            let files = facts(manifest.entries, manifest.form)
+            for key in manifest.ignoredOptions { list.leaveOut(key) }
+            return files
         }
-        return entries.map(\.facts)
+
+        /// Reads a whole list in portions, so that its files are never in memory at once.
+        ///
+        /// - Parameter take: receives the files in order.
+        /// - Throws: `ManifestError`, and the errors of `take`.
+        package mutating func read(
+            _ bytes: [UInt8], _ take: ([Manifest.FileFacts], Manifest.Form) throws -> Void
+        ) throws -> ServerList {
+            var offset = 0
+            while let (files, form) = try next(of: bytes, &offset) { try take(files, form) }
+            return list
+        }
+
+        /// The next files of a whole list; nil at its end, when `list` is complete.
+        ///
+        /// - Parameter offset: the number of bytes that were read; 0 for the first files.
+        mutating func next(
+            of bytes: [UInt8], _ offset: inout Int
+        ) throws(ManifestError) -> ([Manifest.FileFacts], Manifest.Form)? {
+            while offset < bytes.count {
+                let portion = Array(bytes[offset..<min(offset + (1 << 16), bytes.count)])
+                offset += portion.count
+                try parse(portion)
+                let files = drainFiles()
+                if !files.isEmpty { return (files, form ?? .urls) }
+            }
+            var files: [Manifest.FileFacts] = []
+            if !isEnded {
+                isEnded = true
+                files = try end()
+            }
+            if files.isEmpty { files = drainFiles() }
+            return files.isEmpty ? nil : (files, list.form)
+        }
+
+        private mutating func facts(_ entries: [Manifest.Entry], _ form: Manifest.Form) -> [Manifest.FileFacts] {
+            count += entries.count
+            for entry in entries where !entry.orders.isEmpty {
+                for key in entry.orders.keys(in: form, url: entry.sources.first?.url ?? "") { list.leaveOut(key) }
+            }
+            return entries.map(\.facts)
+        }
     }
 }

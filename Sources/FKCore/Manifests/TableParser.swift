@@ -197,7 +197,7 @@ struct TableParser: LineFormat {
         do throws(EntryFault) {
             guard field.number + 1 == columns.count else {
                 throw EntryFault(
-                    "the row has \(Plural.count(field.number + 1, "field")), and the header has \(columns.count)")
+                    "the row has \((field.number + 1).plural("field")), and the header has \(columns.count)")
             }
             var row = ListRow(rowLine, rules)
             for field in fields {

@@ -79,7 +79,7 @@ struct TextListParser: LineFormat {
 
     private mutating func parseURLs(_ text: String, _ line: Int) throws(EntryFault) {
         // A URL alone, as nearly all lines have it.
-        if InputURL.isPlain(text), !text.utf8.contains(UInt8(ascii: "#")), !Self.hasSecond(text) {
+        if text.isPlainURL, !text.utf8.contains(UInt8(ascii: "#")), !Self.hasSecond(text) {
             entry = Manifest.Entry(sources: [Manifest.Source(text)], line: line)
             hasEntry = true
             return
@@ -153,7 +153,7 @@ struct TextListParser: LineFormat {
     private static func fault(behind url: String, _ word: String) -> String {
         if word.contains("://") { return second("blank") }
         return
-            "'\(URLMasking.mask(word).prefix(60))' stands behind the URL: write the name as 'out=NAME' on an indented line "
+            "'\(word.masked.prefix(60))' stands behind the URL: write the name as 'out=NAME' on an indented line "
             + "below it, and a blank of the URL as %20"
     }
 
@@ -204,7 +204,7 @@ struct TextListParser: LineFormat {
             }
             if !digests.isEmpty { url = String(url[..<mark]) }
         }
-        if let reason = InputURL.fault(in: url) { throw EntryFault(inList(reason, url)) }
+        if let reason = url.urlFault { throw EntryFault(inList(reason, url)) }
         entry.sources.append(Manifest.Source(url))
     }
 
@@ -216,7 +216,7 @@ struct TextListParser: LineFormat {
             if isAtPage { return "\(reason). A bucket is a source: choose \"All files of a source\"" }
             return "\(reason). A bucket is a source: fk get -r \(scheme)://… lists and fetches it"
         }
-        let shown = Escaping.visible(String(URLMasking.mask(text).prefix(100)))
+        let shown = text.masked.prefix(100).visible
         guard !isAtPage else { return "'\(shown)' is no URL: it has no scheme, such as https:// in front of a host" }
         let host = text.drop { $0 == "/" }.prefix { $0 != "/" }
         let hint =
@@ -235,10 +235,10 @@ struct TextListParser: LineFormat {
         switch name {
         case "out":
             guard !value.isEmpty else { throw EntryFault("out= needs a file name") }
-            if let fault = ListedName.fault(in: value) {
-                throw EntryFault("out=\(Escaping.visible(value)) cannot be the file's name: \(fault)")
+            if let fault = FileNameRules.fault(inListed: value) {
+                throw EntryFault("out=\(value.visible) cannot be the file's name: \(fault)")
             }
-            entry?.name = ManifestName.plain(value)
+            entry?.name = value.plainListedPath
         case "dir":
             guard !value.isEmpty, !value.utf8.contains(0) else { throw EntryFault("dir= needs a folder") }
             entry?.directory = value
@@ -246,7 +246,7 @@ struct TextListParser: LineFormat {
             let digest = try digest(value)
             entry?.digests = [digest]
         case "header":
-            do throws(InvalidHeader) {
+            do throws(HeaderField.Invalid) {
                 let field = try HeaderField.parse(value)
                 entry?.headers.append(field)
             } catch {
@@ -259,7 +259,7 @@ struct TextListParser: LineFormat {
     private mutating func parseOther(_ name: String, _ value: String) throws(EntryFault) {
         guard Aria2Options.known.contains(name) else {
             throw EntryFault(
-                "option '\(Escaping.visible(name))' is not known here; "
+                "option '\(name.visible)' is not known here; "
                     + "out, dir, checksum, header and aria2's other options are")
         }
         if let fault = Aria2Options.fault(in: name, value) { throw EntryFault(fault) }

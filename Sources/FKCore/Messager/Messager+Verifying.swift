@@ -23,9 +23,10 @@ extension Messager {
             continuation.onTermination = { _ in isOver.withLock { $0 = true } }
             DispatchQueue.global().async {
                 do {
-                    let ids = try StoreReader(workPath).taskIDs(matching: selector.selector)
+                    let reader = StoreReader(workPath)
+                    let ids = try reader.taskIDs(matching: selector.selector)
                     var unread: DownloadError?
-                    FileVerifier(workPath).verify(ids, problem: { unread = unread ?? $0 }) { file in
+                    reader.verify(ids, problem: { unread = unread ?? $0 }) { file in
                         continuation.yield(file)
                         return !isOver.withLock { $0 }
                     }

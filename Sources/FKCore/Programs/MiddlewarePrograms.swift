@@ -27,7 +27,7 @@ public struct MiddlewarePrograms: Sendable {
     ///
     /// - Throws: same as `list()`.
     public func untrusted() throws(DownloadError) -> [MiddlewareProgram] {
-        try ProgramList(in: engine.workPath).untrusted(at: ProgramHome(engine.workPath))
+        try ProgramList(in: engine.workPath).untrusted(in: engine.workPath)
     }
 
     /// Lets the programs of `untrusted()` run. Failed tasks have to be retried.

@@ -134,7 +134,7 @@ final class StoreSource: ByteSource {
     }
 
     private static func deleted(_ url: String) -> DownloadError {
-        DownloadError(.cancelled, "The task was deleted while its file was read.", url: URLMasking.mask(url))
+        DownloadError(.cancelled, "The task was deleted while its file was read.", url: url.masked)
     }
 
     private func view(_ record: TaskRecord, at position: Int64, generation: Int?) -> ReadView {
@@ -158,7 +158,7 @@ final class StoreSource: ByteSource {
         if record.state != .cancel, record.state != .unknown {
             view.dropReason = DownloadError(
                 .changedOnServer, "The bytes that were received before were dropped: the file has changed.",
-                url: URLMasking.mask(record.task.url))
+                url: record.task.url.masked)
         }
         view.isFinal = isComplete
         view.pieces = record.task.optionsBox?.value.pieces
@@ -173,8 +173,7 @@ final class StoreSource: ByteSource {
         switch record.state {
         case .error: view.failure = record.error ?? DownloadError(.cancelled, "The download has failed.")
         case .cancel:
-            view.failure = DownloadError(
-                .cancelled, "The download was cancelled.", url: URLMasking.mask(record.task.url))
+            view.failure = DownloadError(.cancelled, "The download was cancelled.", url: record.task.url.masked)
         case .unknown: view.failure = Self.deleted(record.task.url)
         default: break
         }

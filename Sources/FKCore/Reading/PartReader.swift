@@ -123,7 +123,7 @@ final class PartReader {
             if let pieces, let length, !pieces.fit(length) {
                 throw DownloadError(
                     .changedOnServer,
-                    "The file is not the one of the list: it has \(Plural.count(length, "byte")), and the list has "
+                    "The file is not the one of the list: it has \(length.plural("byte")), and the list has "
                         + "\(pieces.count) pieces of \(pieces.length).")
             }
             if try await settle(view, waitsForEnd: waitsForEnd) { return position < ready }
@@ -204,7 +204,7 @@ final class PartReader {
     private func read(_ count: Int) throws(DownloadError) -> Data? {
         guard let file else { throw DownloadError(.notFound, "The task has no file.") }
         guard let base = malloc(max(1, count)) else {
-            throw DownloadError(.disk, "There is no memory for \(Plural.count(count, "byte")).")
+            throw DownloadError(.disk, "There is no memory for \(count.plural("byte")).")
         }
         let buffer = UnsafeMutableRawBufferPointer(start: base, count: count)
         do throws(DownloadError) {
@@ -228,7 +228,7 @@ final class PartReader {
     private func finish() throws(DownloadError) {
         if let length, start > length {
             throw DownloadError(
-                .badRange, "The range begins at byte \(start), and the file has \(Plural.count(length, "byte")).")
+                .badRange, "The range begins at byte \(start), and the file has \(length.plural("byte")).")
         }
         guard let expected, let digester else { return }
         let digest = digester.hex()

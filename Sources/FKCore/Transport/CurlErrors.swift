@@ -130,7 +130,7 @@
                 _ = try ProxyAddress(proxy)
                 return nil
             } catch {
-                let name = Escaping.visible(ProxyAddress.masked(proxy))
+                let name = ProxyAddress.masked(proxy).visible
                 return DownloadError(.invalidArgument, "The proxy \(name) cannot be used: \(error.reason).", url: url)
             }
         }

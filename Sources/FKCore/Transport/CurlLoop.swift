@@ -118,14 +118,14 @@
             do throws(DownloadError) {
                 request = try OutgoingRequest(start.request)
                 let options = start.request.options
-                if let lack = TransportLibrary.lack(for: options) ?? TrustFiles.fault(in: options) {
+                if let lack = TransportLibrary.lack(for: options) ?? options.trustFileFault {
                     throw DownloadError(
-                        .invalidArgument, "The transfer was not started: \(lack).", url: URLMasking.mask(request.url))
+                        .invalidArgument, "The transfer was not started: \(lack).", url: request.url.masked)
                 }
                 let sessions = options.loginHost == nil ? nil : options.sessionPath
                 cookies =
                     (sessions.map { SessionFile($0).cookies() } ?? [])
-                    + (try options.cookiePath.map(CookieFile.lines) ?? [])
+                    + (try options.cookiePath.map(TransportOptions.cookies(in:)) ?? [])
             } catch {
                 start.handler.transportDidFinish(.failure(error))
                 return

@@ -485,6 +485,6 @@
             current.isTLS && request.options.httpVersion != .http1 ? URLOrigin(current.url) : nil
         }
 
-        private var maskedURL: String { URLMasking.mask(current.url) }
+        private var maskedURL: String { current.url.masked }
     }
 #endif

@@ -104,13 +104,13 @@ package struct DocumentRequest: Sendable {
         DownloadError(
             .deadlineExceeded,
             "The list or document was not there at its deadline" + (error.map { ": \($0.message)" } ?? "."),
-            url: error?.url ?? URLMasking.mask(url), remedy: .extendDeadline)
+            url: error?.url ?? url.masked, remedy: .extendDeadline)
     }
 
     /// - Parameter address: that of the host's mirror, or `url`.
     private func attemptOnce(_ transport: any Transport, _ address: String) async throws(DownloadError) -> Answer {
         guard let target = URL(string: address) else {
-            throw DownloadError(.invalidURL, "This is no URL.", url: URLMasking.mask(url))
+            throw DownloadError(.invalidURL, "This is no URL.", url: url.masked)
         }
         var request = URLRequest(url: target)
         request.httpMethod = method
@@ -158,7 +158,7 @@ package struct DocumentRequest: Sendable {
             {
                 error.message = RetryRules.refusingLogin(error.message)
             }
-            error.url = error.url ?? URLMasking.mask(address)
+            error.url = error.url ?? address.masked
             throw error
         }
     }

@@ -99,7 +99,7 @@ package struct HeaderCollector {
             return .more
         }
         var colon = 0
-        while colon < line.count, HTTPToken.isTokenByte(line[colon]) { colon += 1 }
+        while colon < line.count, line[colon].isTokenByte { colon += 1 }
         guard line[colon...].contains(0x3a), line[0] != 0x3a else { return .violation("a field line has no name") }
         guard line[colon] == 0x3a else { return .violation("a field name has an invalid character") }
         let name = UnsafeRawBufferPointer(rebasing: line[..<colon])
@@ -141,7 +141,7 @@ package struct HeaderCollector {
         if let text = String(validating: bytes, as: UTF8.self) { return text }
         var encoded: [UInt8] = []
         for byte in bytes {
-            if byte < 0x80 { encoded.append(byte) } else { PercentCoding.append(byte, to: &encoded) }
+            if byte < 0x80 { encoded.append(byte) } else { encoded.appendPercentEncoded(byte) }
         }
         return String(decoding: encoded, as: UTF8.self)
     }

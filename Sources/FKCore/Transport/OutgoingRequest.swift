@@ -37,12 +37,11 @@ struct OutgoingRequest {
         let parts = URLParts(text)
         guard let origin = URLOrigin(parts) else {
             throw DownloadError(
-                .invalidURL, "The request has no URL with a host.", url: text.isEmpty ? nil : URLMasking.mask(text))
+                .invalidURL, "The request has no URL with a host.", url: text.isEmpty ? nil : text.masked)
         }
         guard origin.scheme == "http" || origin.scheme == "https" else {
             throw DownloadError(
-                .unsupportedScheme, "Only http and https are supported, not \(origin.scheme).",
-                url: URLMasking.mask(text))
+                .unsupportedScheme, "Only http and https are supported, not \(origin.scheme).", url: text.masked)
         }
         url = parts.userinfo == nil && parts.fragment == nil ? text : parts.requestURL
         credentials = parts.credentials
@@ -54,14 +53,12 @@ struct OutgoingRequest {
             throw DownloadError(
                 .invalidArgument, "A request body must be data; a stream cannot be sent again on a retry.")
         }
-        guard HTTPToken.isFieldName(method) else {
-            throw DownloadError(
-                .invalidArgument, "The request's method is not a valid token.", url: URLMasking.mask(text))
+        guard method.isFieldName else {
+            throw DownloadError(.invalidArgument, "The request's method is not a valid token.", url: text.masked)
         }
         if let agent = request.options.userAgent { addDefault("User-Agent", agent) }
         if let fault = headers.lazy.compactMap(\.fault).first {
-            throw DownloadError(
-                .invalidArgument, "The request was not sent: \(fault).", url: URLMasking.mask(text))
+            throw DownloadError(.invalidArgument, "The request was not sent: \(fault).", url: text.masked)
         }
         for field in Self.usualHeaders { addDefault(field.name, field.value) }
         goesTo(login: request.options.loginHost)

@@ -82,7 +82,7 @@ package struct RedirectRules: Sendable {
             if fault == nil, let scheme = Self.foreignScheme(location) { throw schemeRefusal(scheme) }
             throw DownloadError(
                 .redirect, "The redirect is refused: \(fault ?? "its Location field is not a URL").",
-                url: URLMasking.mask(url), status: head.status)
+                url: url.masked, status: head.status)
         }
         let hop = try follow(status: head.status, to: target, fromAddress: fromAddress())
         carried += head.fields.filter { field in
@@ -162,7 +162,7 @@ package struct RedirectRules: Sendable {
     }
 
     private func refusal(_ message: String) -> DownloadError {
-        DownloadError(.redirect, message, url: URLMasking.mask(url))
+        DownloadError(.redirect, message, url: url.masked)
     }
 
     private var noHost: DownloadError { refusal("The redirect leads to something that is not a URL with a host.") }
@@ -172,7 +172,7 @@ package struct RedirectRules: Sendable {
     private func inASCII(_ target: String) throws(DownloadError) -> String {
         if target.utf8.allSatisfy({ $0 < 0x80 }), !URLParts(target).hostPort.contains("%") { return target }
         do {
-            return try URLNormalizer.normalize(target)
+            return try target.normalizedURL()
         } catch {
             throw Self.foreignScheme(target).map(schemeRefusal) ?? noHost
         }

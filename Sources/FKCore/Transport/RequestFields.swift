@@ -5,7 +5,7 @@ extension URLRequest {
     /// Adds a header field. It keeps a value that cannot be sent, so that the request is refused instead of sent
     /// without it: Foundation's own method silently drops such a value.
     package mutating func add(_ field: HeaderField) {
-        if HTTPToken.isFieldValue(field.value) {
+        if field.value.isFieldValue {
             addValue(field.value, forHTTPHeaderField: field.name)
         } else {
             allHTTPHeaderFields = (allHTTPHeaderFields ?? [:]).merging([field.name: field.value]) { $1 }
@@ -19,8 +19,7 @@ extension URLRequest {
         for (name, value) in allHTTPHeaderFields ?? [:] {
             guard let fault = HeaderField(name, value).fault else { continue }
             throw DownloadError(
-                .invalidArgument, "The request was not sent: \(fault).",
-                url: url.map { URLMasking.mask($0.absoluteString) })
+                .invalidArgument, "The request was not sent: \(fault).", url: url.map { $0.absoluteString.masked })
         }
     }
 
@@ -58,7 +57,7 @@ extension URLRequest {
         }
 
         override func setValue(_ value: String?, forHTTPHeaderField field: String) {
-            guard let value, !HTTPToken.isFieldValue(value) else {
+            guard let value, !value.isFieldValue else {
                 return super.setValue(value, forHTTPHeaderField: field)
             }
             super.setValue(nil, forHTTPHeaderField: field)
@@ -66,7 +65,7 @@ extension URLRequest {
         }
 
         override func addValue(_ value: String, forHTTPHeaderField field: String) {
-            guard !HTTPToken.isFieldValue(value) else { return super.addValue(value, forHTTPHeaderField: field) }
+            guard !value.isFieldValue else { return super.addValue(value, forHTTPHeaderField: field) }
             setValue(value, forHTTPHeaderField: field)
         }
 

@@ -3,7 +3,7 @@ import Foundation
 
 /// What a request asks for. Most are a URL alone: Foundation's types are created only on demand, such as for a middleware.
 package enum RequestForm: Sendable {
-    /// A GET of a URL as `URLNormalizer` writes it, without fields.
+    /// A GET of a URL as `normalizedURL()` writes it, without fields.
     case url(String)
     /// Any request.
     case full(URLRequest)

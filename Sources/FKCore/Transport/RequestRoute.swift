@@ -62,5 +62,5 @@ struct RequestRoute {
     var isHead: Bool { current?.method == "HEAD" }
 
     /// The URL for messages.
-    var maskedURL: String { URLMasking.mask(current?.url ?? request.form.url) }
+    var maskedURL: String { (current?.url ?? request.form.url).masked }
 }

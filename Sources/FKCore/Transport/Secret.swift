@@ -133,7 +133,7 @@ extension TransportRequest {
         try form.checkFields()
         for field in secrets.compactMap(\.field) {
             guard let fault = field.fault else { continue }
-            throw DownloadError(.invalidArgument, "The request was not sent: \(fault).", url: URLMasking.mask(form.url))
+            throw DownloadError(.invalidArgument, "The request was not sent: \(fault).", url: form.url.masked)
         }
     }
 }

@@ -24,13 +24,13 @@ struct SecretFiles: Sendable {
         if usesNetrc {
             let home = ProcessInfo.processInfo.environment["HOME"].flatMap { $0.isEmpty ? nil : $0 }
             let path = (home ?? NSHomeDirectory()) + "/.netrc"
-            if let bytes = try? SmallFile.read(path, limit: 1 << 20, named: "file of logins") {
+            if let bytes = try? [UInt8](ofFile: path, limit: 1 << 20, named: "file of logins") {
                 values = Self.logins(in: String(decoding: bytes, as: UTF8.self))
             }
         }
         let hosts = urls.compactMap { URLOrigin($0)?.host }
         for path in cookiePaths {
-            for line in (try? CookieFile.lines(of: path)) ?? [] {
+            for line in (try? TransportOptions.cookies(in: path)) ?? [] {
                 if let value = Self.cookie(line, of: hosts) {
                     values.formUnion([value, value.removingPercentEncoding ?? value])
                 }

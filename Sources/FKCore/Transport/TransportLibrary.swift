@@ -42,6 +42,9 @@ package enum TransportLibrary {
         }()
     #endif
 
+    /// Begins to call `read` with each line of `TransportTrace`, on the transport's thread. It must not block.
+    package static func trace(_ read: @escaping @Sendable (String) -> Void) { TransportTrace.begin(read) }
+
     /// Starts to initialise the library on its own thread, for a program that will certainly need it. It saves 0.8 ms
     /// of the first request's time, most of it OpenSSL's. Further calls have no effect.
     package static func prepare() {

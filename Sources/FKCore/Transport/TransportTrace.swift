@@ -7,11 +7,11 @@ import Foundation
 
 /// What this process sends and receives besides bodies, line by line, as curl's `-v` shows it: `* ` for the connection, `> ` for the
 /// heads of requests, `< ` for those of responses. Secrets are masked.
-package enum TransportTrace {
+enum TransportTrace {
     private static let reader = Locked<(@Sendable (String) -> Void)?>(nil)
 
     /// Begins to call `read` with each line, on the transport's thread. It must not block.
-    package static func begin(_ read: @escaping @Sendable (String) -> Void) { reader.withLock { $0 = read } }
+    static func begin(_ read: @escaping @Sendable (String) -> Void) { reader.withLock { $0 = read } }
 
     static var isOn: Bool { reader.withLock { $0 != nil } }
 
@@ -27,9 +27,8 @@ package enum TransportTrace {
     static func show(_ kind: Kind, _ text: String, secrets: Set<String>) {
         guard let read = reader.withLock({ $0 }) else { return }
         for line in text.split(whereSeparator: \.isNewline) {
-            let shown =
-                kind == .connection ? URLMasking.mask(withoutCookie(String(line))) : masked(String(line), secrets)
-            read("\(kind.rawValue) \(Escaping.visible(shown))")
+            let shown = kind == .connection ? withoutCookie(String(line)).masked : masked(String(line), secrets)
+            read("\(kind.rawValue) \(shown.visible)")
         }
     }
 
@@ -43,10 +42,10 @@ package enum TransportTrace {
 
     /// A line of a head: the values of secret fields, and the secrets in the request line and in addresses, are masked.
     static func masked(_ line: String, _ secrets: Set<String>) -> String {
-        guard let colon = line.firstIndex(of: ":"), HTTPToken.isFieldName(String(line[..<colon])) else {
+        guard let colon = line.firstIndex(of: ":"), String(line[..<colon]).isFieldName else {
             // `GET /path?token=abc HTTP/1.1`, or a status line.
             return line.split(separator: " ", omittingEmptySubsequences: false)
-                .map { $0.contains("?") ? URLMasking.mask(String($0)) : String($0) }.joined(separator: " ")
+                .map { $0.contains("?") ? String($0).masked : String($0) }.joined(separator: " ")
         }
         let name = String(line[..<colon])
         if HeaderField.isSecret(name) || secrets.contains(name.lowercased()) || name.caseInsensitiveEquals("Set-Cookie")
@@ -55,7 +54,7 @@ package enum TransportTrace {
         }
         return "\(name):"
             + line[line.index(after: colon)...].split(separator: " ", omittingEmptySubsequences: false)
-            .map { URLMasking.mask(String($0)) }.joined(separator: " ")
+            .map { String($0).masked }.joined(separator: " ")
     }
 
     #if canImport(CLibcurl)

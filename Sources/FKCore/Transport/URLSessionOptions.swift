@@ -38,7 +38,7 @@ enum URLSessionOptions {
         return DownloadError(
             .invalidArgument,
             "URLSession cannot do this: \(refused.joined(separator: ", ")).",
-            url: URLMasking.mask(url), remedy: .useCurl)
+            url: url.masked, remedy: .useCurl)
     }
 
     /// The variable from which libcurl, the library underneath FoundationNetworking, takes a proxy.

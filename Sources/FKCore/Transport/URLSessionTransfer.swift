@@ -109,7 +109,7 @@ final class URLSessionTransfer: @unchecked Sendable {
         switch flow.withLock({ $0.check(after: seconds, silentLength: length, allowed: allowed) }) {
         case .fine: break
         case .silent(let what, let limit):
-            let url = URLMasking.mask(request.form.url)
+            let url = request.form.url.masked
             end(.failure(Self.silence(what, limit, url)))
         case .unreported(let number): line.post { self.judgeSilentResponse(of: number, line) }
         }

@@ -39,7 +39,7 @@ public struct AWSCredentials: Sendable, Hashable {
             throw DownloadError(
                 .invalidArgument,
                 "There are no AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or write the profile "
-                    + "[\(Escaping.visible(profile.name))] to \(Escaping.visible(profile.path)).")
+                    + "[\(profile.name.visible)] to \(profile.path.visible).")
         }
         return keys
     }
@@ -87,11 +87,11 @@ package struct AWSProfile: Sendable, Hashable {
         region = variable("AWS_REGION") ?? variable("AWS_DEFAULT_REGION")
         let configPath = config ?? "\(home)/config"
         if config != nil || access(configPath, F_OK) == 0 {
-            let bytes = try SmallFile.read(configPath, limit: 1 << 20, named: "configuration file")
+            let bytes = try [UInt8](ofFile: configPath, limit: 1 << 20, named: "configuration file")
             values = Self.section(of: bytes) { $0 == "profile \(name)" || name == "default" && $0 == name }
         }
         if named != nil || access(path, F_OK) == 0 {
-            let bytes = try SmallFile.read(path, limit: 1 << 20, named: "credentials file")
+            let bytes = try [UInt8](ofFile: path, limit: 1 << 20, named: "credentials file")
             values.merge(Self.section(of: bytes) { $0 == name }) { $1 }
         }
     }
@@ -200,7 +200,7 @@ package struct AWSSignature: Sendable, Hashable {
         else {
             throw DownloadError(
                 .invalidArgument,
-                "'\(Escaping.visible(text.prefix(60)))' is no provider of a signature: give aws:amz, or "
+                "'\(text.prefix(60).visible)' is no provider of a signature: give aws:amz, or "
                     + "aws:amz:REGION:SERVICE.")
         }
         vendor = parts[0].lowercased()

@@ -62,8 +62,7 @@ public struct ChecksumMiddleware: ResponseMiddleware {
         guard actual == expected.hex else {
             let text = "The file's \(expected.algorithm.rawValue) digest is \(actual), expected \(expected.hex)."
             if retries { throw RetryRequest(reason: text) }
-            throw DownloadError(
-                .checksumMismatch, text, url: URLMasking.mask(response.task.originalURL.absoluteString))
+            throw DownloadError(.checksumMismatch, text, url: response.task.originalURL.absoluteString.masked)
         }
         return response
     }

@@ -43,11 +43,11 @@ public struct HeadersMiddleware: RequestMiddleware {
     }
 
     private func isSecret(_ name: String) -> Bool {
-        URLMasking.isSecret(name: name) || secretHeaders.contains { $0.lowercased() == name.lowercased() }
+        name.isSecretName || secretHeaders.contains { $0.lowercased() == name.lowercased() }
     }
 
     static func validate(name: String, value: String) throws(DownloadError) {
-        guard HTTPToken.isFieldName(name) else {
+        guard name.isFieldName else {
             throw DownloadError(
                 .invalidArgument, "\(String(reflecting: String(name.prefix(60)))) is not a name of a header field.")
         }

@@ -87,7 +87,7 @@ public struct LogMiddleware: RequestMiddleware, DownloadMiddleware, ResponseMidd
     /// Writes the attempt and returns the request unchanged. It never throws.
     public func process(_ request: URLRequest, for task: TaskContext) async throws -> URLRequest {
         let names = (request.allHTTPHeaderFields ?? [:]).keys.sorted().joined(separator: ", ")
-        let url = request.url.map { URLMasking.mask($0.absoluteString) } ?? "-"
+        let url = request.url.map { $0.absoluteString.masked } ?? "-"
         let method = request.httpMethod ?? "GET"
         record(.info, task, ["method": method]) {
             "attempt \(task.attempt): \(method) \(url)" + (names.isEmpty ? "" : " with \(names)")
@@ -131,10 +131,10 @@ public struct LogMiddleware: RequestMiddleware, DownloadMiddleware, ResponseMidd
         guard kind <= level else { return }
         var fields = values.compactMapValues(\.self)
         fields["id"] = task.id.description
-        fields["url"] = URLMasking.mask(task.originalURL.absoluteString)
+        fields["url"] = task.originalURL.absoluteString.masked
         fields["attempt"] = String(task.attempt)
         fields["code"] = error?.code.rawValue
         if let status = error?.status { fields["status"] = String(status) }
-        write(Entry(level: kind, text: Escaping.visible(text()), fields: fields.mapValues { Escaping.visible($0) }))
+        write(Entry(level: kind, text: text().visible, fields: fields.mapValues { $0.visible }))
     }
 }

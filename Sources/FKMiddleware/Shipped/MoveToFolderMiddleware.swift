@@ -172,7 +172,7 @@ public struct MoveToFolderMiddleware: ResponseMiddleware {
     private func free(_ name: String) -> Int {
         let place = place(for: name)
         return numbers.withLock { numbers in
-            numbers.next("\(folder.path)/\(name)", owner: "") { FileNames.exists(place($0).path) ? .taken : .free }
+            numbers.next("\(folder.path)/\(name)", owner: "") { place($0).path.existsOnDisk ? .taken : .free }
         }
     }
 

@@ -41,9 +41,9 @@ public struct SignatureMiddleware: ResponseMiddleware {
     public func process(_ response: DownloadResponse) async throws -> DownloadResponse {
         guard response.error == nil, let file = response.fileURL else { return response }
         guard let signature = try await lookup(response.task) else {
-            throw SignatureFault("there is no signature of it").error(of: file.path)
+            throw SignatureKey.Fault("there is no signature of it").error(of: file.path)
         }
-        do throws(SignatureFault) { _ = try key.prove(signature, .file(file.path)) } catch {
+        do throws(SignatureKey.Fault) { _ = try key.prove(signature, .file(file.path)) } catch {
             throw error.error(of: file.path)
         }
         return response

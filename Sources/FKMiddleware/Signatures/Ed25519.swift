@@ -37,7 +37,7 @@ extension SignedContent {
     /// Reads the bytes in portions.
     ///
     /// - Throws: a fault if the file cannot be read.
-    private func forEachPortion(_ take: (UnsafeRawBufferPointer) -> Void) throws(SignatureFault) {
+    private func forEachPortion(_ take: (UnsafeRawBufferPointer) -> Void) throws(SignatureKey.Fault) {
         switch self {
         case .bytes(let bytes): bytes.withUnsafeBytes(take)
         case .file(let path):
@@ -56,7 +56,7 @@ extension SignedContent {
     }
 
     /// All bytes at once: a file is mapped.
-    func withBytes<Value>(_ body: (UnsafeRawBufferPointer) -> Value) throws(SignatureFault) -> Value {
+    func withBytes<Value>(_ body: (UnsafeRawBufferPointer) -> Value) throws(SignatureKey.Fault) -> Value {
         switch self {
         case .bytes(let bytes): return bytes.withUnsafeBytes(body)
         case .file(let path):
@@ -67,25 +67,25 @@ extension SignedContent {
         }
     }
 
-    static func open(_ path: String) throws(SignatureFault) -> Int32 {
+    static func open(_ path: String) throws(SignatureKey.Fault) -> Int32 {
         let descriptor = Foundation.open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw unreadable() }
         return descriptor
     }
 
-    private static func unreadable() -> SignatureFault {
-        SignatureFault("it cannot be read: \(String(cString: strerror(errno)))", isUnknown: true)
+    private static func unreadable() -> SignatureKey.Fault {
+        SignatureKey.Fault("it cannot be read: \(String(cString: strerror(errno)))", isUnknown: true)
     }
 
     /// The BLAKE2b-512 (RFC 7693) of the bytes.
-    func blake2b512() throws(SignatureFault) -> [UInt8] {
+    func blake2b512() throws(SignatureKey.Fault) -> [UInt8] {
         #if canImport(CLibcrypto)
             let context = EVP_MD_CTX_new()
             defer { EVP_MD_CTX_free(context) }
             let method = EVP_MD_fetch(nil, "BLAKE2B-512", nil)
             defer { EVP_MD_free(method) }
             guard EVP_DigestInit_ex(context, method, nil) == 1 else {
-                throw SignatureFault("libcrypto has no BLAKE2b-512", isUnknown: true)
+                throw SignatureKey.Fault("libcrypto has no BLAKE2b-512", isUnknown: true)
             }
             try forEachPortion { EVP_DigestUpdate(context, $0.baseAddress, $0.count) }
             return [UInt8](unsafeUninitializedCapacity: 64) { buffer, count in
@@ -94,7 +94,7 @@ extension SignedContent {
                 count = Int(length)
             }
         #else
-            throw SignatureFault(
+            throw SignatureKey.Fault(
                 "its signature needs BLAKE2b, which this system lacks: sign with minisign -l", isUnknown: true)
         #endif
     }

@@ -25,7 +25,7 @@ public struct FileSignature: Codable, Sendable, Hashable {
     ///   installed.
     package func fault(ofFile path: String) throws(DownloadError) -> String? {
         let key = try SignatureKey(key)
-        do throws(SignatureFault) {
+        do throws(SignatureKey.Fault) {
             _ = try key.prove(bytes, .file(path))
             return nil
         } catch {
@@ -40,7 +40,7 @@ extension SignatureKey {
     package func fault(in signature: [UInt8]) -> String? {
         guard signature.count <= Self.signatureLimit else { return "its signature is longer than 1 MiB" }
         guard scheme == .minisign else { return signature.isEmpty ? "its signature is empty" : nil }
-        do throws(SignatureFault) {
+        do throws(SignatureKey.Fault) {
             try MinisignSignature(signature).check(key: bytes)
             return nil
         } catch { return error.reason }

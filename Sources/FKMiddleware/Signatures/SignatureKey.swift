@@ -45,10 +45,9 @@ public struct SignatureKey: Sendable, Hashable, CustomStringConvertible {
     public init(contentsOf file: URL) throws(DownloadError) { try self.init(contentsOfFile: file.path) }
 
     package init(contentsOfFile path: String) throws(DownloadError) {
-        let bytes = try SmallFile.read(path, limit: Self.limit, named: "key file")
+        let bytes = try [UInt8](ofFile: path, limit: Self.limit, named: "key file")
         do throws(DownloadError) { try self.init(contents: bytes) } catch {
-            throw DownloadError(
-                .invalidArgument, "The key file \(Escaping.visible(path)) cannot be used: \(error.message)")
+            throw DownloadError(.invalidArgument, "The key file \(path.visible) cannot be used: \(error.message)")
         }
     }
 
@@ -157,6 +156,6 @@ extension SignatureKey {
 extension SignatureKey {
     /// A signer or key for messages: a key ring or PEM text as its kind alone.
     package static func shown(_ signer: String) -> String {
-        signer.utf8.count <= 120 ? Escaping.visible(signer) : String(Escaping.visible(signer).prefix(60)) + "…"
+        signer.utf8.count <= 120 ? signer.visible : String(signer.visible.prefix(60)) + "…"
     }
 }

@@ -19,20 +19,20 @@ struct SignatureProgram {
     /// The program's path.
     ///
     /// - Throws: a fault that names the package if it is not installed.
-    func path() throws(SignatureFault) -> String {
-        if let fault = OtherPrograms.fault { throw SignatureFault("\(name) cannot run: \(fault)", isUnknown: true) }
+    func path() throws(SignatureKey.Fault) -> String {
+        if let fault = OtherPrograms.fault { throw SignatureKey.Fault("\(name) cannot run: \(fault)", isUnknown: true) }
         let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin").split(
             separator: ":")
         for folder in folders where folder.hasPrefix("/") && access("\(folder)/\(name)", X_OK) == 0 {
             return "\(folder)/\(name)"
         }
-        throw SignatureFault("\(name) is not installed: install the package \(package)", isUnknown: true)
+        throw SignatureKey.Fault("\(name) is not installed: install the package \(package)", isUnknown: true)
     }
 
     /// - Returns: the signer.
     func prove(
         _ signature: [UInt8], _ content: SignedContent, by key: SignatureKey
-    ) throws(SignatureFault) -> String {
+    ) throws(SignatureKey.Fault) -> String {
         let program = try path()
         let folder = try Self.privateFolder()
         defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -73,7 +73,7 @@ struct SignatureProgram {
 
     /// What cosign gets: a bundle with the members of Sigstore's format alone, or the signature of a bundle of cosign 1 and 2. In
     /// such a bundle, cosign prefers the key that is in it to the given one.
-    private static func proof(_ signature: [UInt8]) throws(SignatureFault) -> (option: String, bytes: [UInt8]) {
+    private static func proof(_ signature: [UInt8]) throws(SignatureKey.Fault) -> (option: String, bytes: [UInt8]) {
         guard signature.first(where: { ![0x20, 0x0a, 0x0d, 0x09].contains($0) }) == UInt8(ascii: "{") else {
             return ("--signature", signature)
         }
@@ -82,12 +82,12 @@ struct SignatureProgram {
         let members = ["mediaType", "verificationMaterial", "messageSignature"]
         guard let bundle, bundle["messageSignature"] != nil,
             let data = try? JSONSerialization.data(withJSONObject: bundle.filter { members.contains($0.key) })
-        else { throw SignatureFault("its signature is no bundle of Sigstore for a file") }
+        else { throw SignatureKey.Fault("its signature is no bundle of Sigstore for a file") }
         return ("--bundle", [UInt8](data))
     }
 
     /// Same as `SignatureKey.sshSignature`.
-    static func sign(_ file: String, with key: String) throws(SignatureFault) -> [UInt8] {
+    static func sign(_ file: String, with key: String) throws(SignatureKey.Fault) -> [UInt8] {
         let program = Self(.ssh)
         let path = try program.path()
         let folder = try privateFolder()
@@ -97,14 +97,14 @@ struct SignatureProgram {
         try program.run(
             path, ["-Y", "sign", "-f", key, "-n", "file", "data"], folder, "/dev/null",
             environment: ["SSH_ASKPASS=/bin/false", "SSH_ASKPASS_REQUIRE=force"] + agent, failure: "cannot sign")
-        guard let signature = try? SmallFile.read("\(folder)/data.sig", limit: 1 << 20, named: "signature") else {
-            throw SignatureFault("ssh-keygen has made no signature", isUnknown: true)
+        guard let signature = try? [UInt8](ofFile: "\(folder)/data.sig", limit: 1 << 20, named: "signature") else {
+            throw SignatureKey.Fault("ssh-keygen has made no signature", isUnknown: true)
         }
         return signature
     }
 
     /// The fingerprint of the primary key of the only signature. gpgv also ends with 0 for a key that has expired.
-    private static func fingerprint(_ output: String) throws(SignatureFault) -> String {
+    private static func fingerprint(_ output: String) throws(SignatureKey.Fault) -> String {
         let status = output.split(separator: "\n").compactMap { line -> [Substring]? in
             line.hasPrefix("[GNUPG:] ") ? line.dropFirst(9).split(separator: " ") : nil
         }
@@ -112,11 +112,11 @@ struct SignatureProgram {
         guard verdicts.filter({ $0 != "VALIDSIG" }) == ["GOODSIG"],
             let valid = status.filter({ $0.first == "VALIDSIG" }).first, let primary = valid.last, primary.count >= 40
         else {
-            throw SignatureFault(
+            throw SignatureKey.Fault(
                 verdicts.count > 2
                     ? "it has more than one signature" : "the key of its signature has expired or was revoked")
         }
-        if let fault = Self.fault(inValid: valid) { throw SignatureFault(fault) }
+        if let fault = Self.fault(inValid: valid) { throw SignatureKey.Fault(fault) }
         return String(primary)
     }
 
@@ -143,7 +143,7 @@ struct SignatureProgram {
     @discardableResult private func run(
         _ program: String, _ arguments: [String], _ folder: String, _ data: String, environment: [String] = [],
         failure: String = "does not accept its signature"
-    ) throws(SignatureFault) -> String {
+    ) throws(SignatureKey.Fault) -> String {
         let input = try SignedContent.open(data)
         defer { close(input) }
         let output = open("\(folder)/output", O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0o600)
@@ -164,29 +164,30 @@ struct SignatureProgram {
             guard errno == EINTR else { throw Self.failed("wait for \(name)", errno) }
         }
         let text = String(
-            decoding: (try? SmallFile.read("\(folder)/output", limit: 1 << 20, named: "output")) ?? [], as: UTF8.self)
+            decoding: (try? [UInt8](ofFile: "\(folder)/output", limit: 1 << 20, named: "output")) ?? [], as: UTF8.self)
         guard status == 0 else {
             let lines = text.split(whereSeparator: \.isNewline).filter { !$0.hasPrefix("[GNUPG:]") }
             var reason = String(lines.last ?? "no reason given").prefix(200)
             // The sentence around it has a full stop of its own.
             if reason.last == "." { reason.removeLast() }
-            throw SignatureFault("\(name) \(failure): \(Escaping.visible(String(reason)))")
+            throw SignatureKey.Fault("\(name) \(failure): \(String(reason).visible)")
         }
         return text
     }
 
-    private static func failed(_ what: String, _ code: Int32) -> SignatureFault {
-        SignatureFault("the signature cannot be examined: \(what): \(String(cString: strerror(code)))", isUnknown: true)
+    private static func failed(_ what: String, _ code: Int32) -> SignatureKey.Fault {
+        SignatureKey.Fault(
+            "the signature cannot be examined: \(what): \(String(cString: strerror(code)))", isUnknown: true)
     }
 
-    private static func privateFolder() throws(SignatureFault) -> String {
+    private static func privateFolder() throws(SignatureKey.Fault) -> String {
         var template = Array(
             (NSTemporaryDirectory() as NSString).appendingPathComponent("fk-signature-XXXXXX").utf8CString)
         guard mkdtemp(&template) != nil else { throw failed("make a folder", errno) }
         return template.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
     }
 
-    private static func write(_ bytes: [UInt8], _ path: String) throws(SignatureFault) {
+    private static func write(_ bytes: [UInt8], _ path: String) throws(SignatureKey.Fault) {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw failed("write", errno) }
         defer { close(descriptor) }
@@ -210,7 +211,7 @@ extension SignatureKey {
     ///   - key: the absolute path of a private key, or of the public key of one that the agent has.
     /// - Throws: `.invalidArgument` with the program's reason, or with the name of the package if it is not installed.
     package static func sshSignature(of file: String, with key: String) throws(DownloadError) -> [UInt8] {
-        do throws(SignatureFault) { return try SignatureProgram.sign(file, with: key) } catch {
+        do throws(SignatureKey.Fault) { return try SignatureProgram.sign(file, with: key) } catch {
             throw DownloadError(.invalidArgument, "\(error.reason).")
         }
     }
@@ -218,7 +219,7 @@ extension SignatureKey {
     /// What is missing to verify signatures by this key; nil if nothing is.
     package var programFault: String? {
         if scheme == .minisign { return nil }
-        do throws(SignatureFault) {
+        do throws(SignatureKey.Fault) {
             _ = try SignatureProgram(scheme).path()
             return nil
         } catch { return error.reason }

@@ -1,24 +1,25 @@
-/// Makes untrusted text safe to show. Names, URLs and error texts come from servers.
-package enum Escaping {
-    /// The text with every character escaped that could move the cursor, or hide or reorder text: C0 and C1 controls
-    /// (with ESC), DEL, line and paragraph separators, bidirectional overrides and isolates, zero-width and tag
-    /// characters. `\n`, `\r`, `\t` and `\e` get their short forms, all others `\u{…}`.
-    package static func visible(_ text: some StringProtocol) -> String {
-        guard text.unicodeScalars.contains(where: isHidden) else { return String(text) }
+extension StringProtocol {
+    /// The text, safe to show, since names, URLs and error texts come from servers: each character is escaped that could move the cursor,
+    /// or hide or reorder text: C0 and C1 controls (with ESC), DEL, line and paragraph separators, bidirectional overrides and isolates,
+    /// zero-width and tag characters. `\n`, `\r`, `\t` and `\e` get their short forms, all others `\u{…}`.
+    package var visible: String {
+        guard unicodeScalars.contains(where: { $0.isHidden }) else { return String(self) }
         var result = String.UnicodeScalarView()
-        for scalar in text.unicodeScalars {
-            if isHidden(scalar) {
-                result.append(contentsOf: escape(scalar).unicodeScalars)
+        for scalar in unicodeScalars {
+            if scalar.isHidden {
+                result.append(contentsOf: scalar.escape.unicodeScalars)
             } else {
                 result.append(scalar)
             }
         }
         return String(result)
     }
+}
 
-    /// True for the characters that `visible(_:)` escapes.
-    package static func isHidden(_ scalar: Unicode.Scalar) -> Bool {
-        switch scalar.value {
+extension Unicode.Scalar {
+    /// True for the characters that `visible` escapes.
+    package var isHidden: Bool {
+        switch value {
         case 0x00..<0x20, 0x7f..<0xa0: true
         case 0x061c, 0x200e, 0x200f: true  // direction marks
         case 0x200b, 0x2060...0x2064, 0xfeff: true  // zero width
@@ -30,13 +31,13 @@ package enum Escaping {
         }
     }
 
-    private static func escape(_ scalar: Unicode.Scalar) -> String {
-        switch scalar {
+    fileprivate var escape: String {
+        switch self {
         case "\n": "\\n"
         case "\r": "\\r"
         case "\t": "\\t"
         case "\u{1b}": "\\e"
-        default: "\\u{\(String(scalar.value, radix: 16))}"
+        default: "\\u{\(String(value, radix: 16))}"
         }
     }
 }

@@ -10,12 +10,6 @@ package enum FileNames {
             && one.st_dev == two.st_dev
     }
 
-    /// True when an entry of any kind has the name.
-    package static func exists(_ path: String) -> Bool {
-        var status = stat()
-        return lstat(path, &status) == 0
-    }
-
     /// Renames a file to a name that no other file has, where the file system has neither exclusive renames nor hard links. An
     /// empty file of our own reserves the name, and the rename replaces it while it is still that file. A process that is
     /// killed in between leaves the empty file.
@@ -51,5 +45,13 @@ package enum FileNames {
     package static func hasOtherName(_ path: String) -> Bool {
         var status = stat()
         return lstat(path, &status) == 0 && status.st_nlink > 1
+    }
+}
+
+extension String {
+    /// True when an entry of any kind has the path. A symlink is an entry, wherever it leads.
+    package var existsOnDisk: Bool {
+        var status = stat()
+        return lstat(self, &status) == 0
     }
 }

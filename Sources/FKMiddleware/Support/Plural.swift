@@ -1,7 +1,6 @@
-/// Formats counts for messages.
-package enum Plural {
-    /// The count and its noun: `1 byte`, `2 bytes`.
-    package static func count(_ count: some BinaryInteger, _ noun: String) -> String {
-        "\(count) \(noun)\(count == 1 ? "" : "s")"
+extension BinaryInteger {
+    /// The number as a count of `noun`, for messages: `1 byte`, `2 bytes`.
+    package func plural(_ noun: String) -> String {
+        "\(self) \(noun)\(self == 1 ? "" : "s")"
     }
 }

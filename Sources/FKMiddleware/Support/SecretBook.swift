@@ -63,11 +63,11 @@ package struct SecretBook: Sendable {
         var values: Set<String> = []
         // Most URLs have neither a login nor a query, and a task with mirrors has many.
         guard url.utf8.contains(where: { $0 == UInt8(ascii: "@") || $0 == UInt8(ascii: "?") }) else { return values }
-        if let login = URLMasking.login(in: url) { values = Self.values(ofLogin: url[login]) }
+        if let login = url.urlLogin { values = Self.values(ofLogin: url[login]) }
         for item in (URLParts(url).query ?? "").split(whereSeparator: { $0 == "&" || $0 == ";" }) {
             guard let equals = item.firstIndex(of: "=") else { continue }
             let (name, value) = (String(item[..<equals]), String(item[item.index(after: equals)...]))
-            guard URLMasking.isSecret(name: name.removingPercentEncoding ?? name) else { continue }
+            guard (name.removingPercentEncoding ?? name).isSecretName else { continue }
             // Shorter ones are words.
             if value.utf8.count >= 8 { values.formUnion([value, value.removingPercentEncoding ?? value]) }
         }

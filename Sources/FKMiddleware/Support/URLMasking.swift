@@ -1,20 +1,18 @@
-/// Masks the secrets of a URL before it reaches a log, an error or JSON.
-package enum URLMasking {
-    /// Replaces the userinfo and the values of secret query items by `***`. A query item is secret because of its
-    /// name (`isSecret(name:)`), because its value is a URL with a login or a query, or because it has no name and is
-    /// long. Everything else stays, so that URLs can be told apart. A fragment of `name=value` pairs is masked like a
-    /// query.
+extension String {
+    /// The URL with its userinfo and the values of secret query items replaced by `***`, for logs, errors and JSON. A query item is
+    /// secret because of its name (`isSecretName`), because its value is a URL with a login or a query, or because it has no name and is
+    /// long. Everything else stays, so that URLs can be told apart. A fragment of `name=value` pairs is masked like a query.
     ///
     /// It works on the text, so it also masks text that is not a valid URL: a login with a raw `#`, `/` or `?`, or one without a
-    /// scheme before it (`login(in:)`).
-    package static func mask(_ url: String) -> String {
+    /// scheme before it (`urlLogin`).
+    package var masked: String {
         // Most URLs have nothing to mask.
-        let hasDelimiter = url.utf8.withContiguousStorageIfAvailable { $0.contains(where: isDelimiter) }
-        if !(hasDelimiter ?? url.utf8.contains(where: isDelimiter)) { return url }
-        guard let login = login(in: url) else { return maskParts(url) }
+        let hasDelimiter = utf8.withContiguousStorageIfAvailable { $0.contains(where: Self.isDelimiter) }
+        if !(hasDelimiter ?? utf8.contains(where: Self.isDelimiter)) { return self }
+        guard let login = urlLogin else { return Self.maskParts(self) }
         // Without the login, the rest is a URL like any other.
-        let rest = maskParts(String(url[..<login.lowerBound] + url[url.utf8.index(after: login.upperBound)...]))
-        let before = url.utf8.distance(from: url.startIndex, to: login.lowerBound)
+        let rest = Self.maskParts(String(self[..<login.lowerBound] + self[utf8.index(after: login.upperBound)...]))
+        let before = utf8.distance(from: startIndex, to: login.lowerBound)
         let start = rest.utf8.index(rest.startIndex, offsetBy: before)
         return rest[..<start] + "***@" + rest[start...]
     }
@@ -31,13 +29,13 @@ package enum URLMasking {
     /// | `gh:OWNER/REPO@TAG` and the like: a reference of a source, with a version | none |
     /// | `name:password@host` without a scheme, and without a `/` before the colon but at the beginning | up to the last `@` |
     /// | `https//name:password@host`, a scheme without its colon | up to the last `@` |
-    package static func login(in text: String) -> Range<String.Index>? {
-        guard text.utf8.contains(UInt8(ascii: "@")) else { return nil }
-        let bytes = text.utf8
-        guard let separator = text.range(of: "://"), text[..<separator.lowerBound].utf8.allSatisfy(isOfScheme) else {
-            if references.contains(where: text.hasPrefix) { return nil }
+    package var urlLogin: Range<Index>? {
+        guard utf8.contains(UInt8(ascii: "@")) else { return nil }
+        let bytes = utf8
+        guard let separator = range(of: "://"), self[..<separator.lowerBound].utf8.allSatisfy(Self.isOfScheme) else {
+            if Self.references.contains(where: hasPrefix) { return nil }
             // `https//LOGIN@host` was meant as a scheme.
-            let scheme = ["https/", "http/"].first { text.lowercased().hasPrefix($0) }?.utf8.count ?? 0
+            let scheme = ["https/", "http/"].first { lowercased().hasPrefix($0) }?.utf8.count ?? 0
             let rest = bytes.index(bytes.startIndex, offsetBy: scheme)
             let start = bytes[rest...].firstIndex { $0 != UInt8(ascii: "/") } ?? bytes.startIndex
             guard let at = bytes.lastIndex(of: UInt8(ascii: "@")), start < at,
@@ -50,14 +48,14 @@ package enum URLMasking {
         let end = bytes[start...].firstIndex { $0 == 0x2f || $0 == 0x3f || $0 == 0x23 } ?? bytes.endIndex
         if let at = bytes[start..<end].lastIndex(of: UInt8(ascii: "@")) {
             // `host` may be a part of a password with a raw `@` and another raw delimiter.
-            let host = text[bytes.index(after: at)..<end]
-            guard bytes[start..<at].contains(UInt8(ascii: ":")), !hasHost(host),
+            let host = self[bytes.index(after: at)..<end]
+            guard bytes[start..<at].contains(UInt8(ascii: ":")), !Self.hasHost(host),
                 let last = bytes[end...].lastIndex(of: UInt8(ascii: "@")),
-                host.isEmpty || isHostName(text[bytes.index(after: last)...].prefix { !"/?#:".contains($0) })
+                host.isEmpty || Self.isHostName(self[bytes.index(after: last)...].prefix { !"/?#:".contains($0) })
             else { return start..<at }
             return start..<last
         }
-        let authority = text[start..<end]
+        let authority = self[start..<end]
         guard let at = bytes[end...].lastIndex(of: UInt8(ascii: "@")), !authority.hasPrefix("[") else { return nil }
         if let colon = authority.firstIndex(of: ":") {
             let port = authority[authority.index(after: colon)...]
@@ -65,8 +63,8 @@ package enum URLMasking {
         }
         let name = authority.prefix { $0 != ":" }
         guard !name.contains("."), name.lowercased() != "localhost" else { return nil }
-        let host = text[bytes.index(after: at)...].prefix { !"/?#:".contains($0) }
-        return isHostName(host) ? start..<at : nil
+        let host = self[bytes.index(after: at)...].prefix { !"/?#:".contains($0) }
+        return Self.isHostName(host) ? start..<at : nil
     }
 
     /// The beginnings of references in which a version follows an `@`.
@@ -94,17 +92,17 @@ package enum URLMasking {
         return words.map { mask(String($0)) }.joined(separator: " ")
     }
 
-    /// Masks each text in single quotes of a message, as a URL. An apostrophe inside a word is no quote.
+    /// The message with each text in single quotes masked as a URL. An apostrophe inside a word is no quote.
     package static func maskQuoted(_ message: String) -> String {
         guard message.utf8.contains(UInt8(ascii: "'")), message.utf8.contains(where: isDelimiter) else {
             return message
         }
         var masked = ""
-        var rest = message[...]
+        var rest = self[...]
         while let open = rest.firstIndex(of: "'") {
             let start = rest.index(after: open)
             masked += rest[..<start]
-            let isOpening = open == message.startIndex || !message[message.index(before: open)].isLetter
+            let isOpening = open == startIndex || !self[index(before: open)].isLetter
             let close = rest[start...].indices.first { index in
                 guard rest[index] == "'" else { return false }
                 let next = rest[index...].dropFirst().first
@@ -154,22 +152,21 @@ package enum URLMasking {
             return item.utf8.count > longestBareItem ? "***" : String(item)
         }
         let (name, value) = (item[..<equals], item[item.utf8.index(after: equals)...])
-        return isSecret(name: decoded(name)) || isURLWithSecrets(decoded(value)) ? "\(name)=***" : String(item)
+        return decoded(name).isSecretName || isURLWithSecrets(decoded(value)) ? "\(name)=***" : String(item)
     }
 
     /// Longer items without a name are masked. Tokens are longer than this.
     private static let longestBareItem = 16
 
     /// True for names such as `token`, `api_key`, `X-Amz-Credential`, `sig` and `accessToken`.
-    ///
-    /// - Parameter name: percent-decoded, in any case.
-    package static func isSecret(name: String) -> Bool {
-        let folded = name.lowercased()
+    /// The name is percent-decoded, in any case.
+    package var isSecretName: Bool {
+        let folded = lowercased()
         // The number of keys on a page of a bucket's listing.
         if folded == "max-keys" { return false }
-        if providerPrefixes.contains(where: folded.hasPrefix) { return true }
+        if Self.providerPrefixes.contains(where: folded.hasPrefix) { return true }
         let letters = folded.filter { $0.isLetter || $0.isNumber }
-        return stems.contains(where: letters.contains) || !words.isDisjoint(with: split(name))
+        return Self.stems.contains(where: letters.contains) || !Self.words.isDisjoint(with: Self.splitWords(self))
     }
 
     /// Prefixes in signed URLs of storage providers, where nearly every item is part of the signature.
@@ -188,7 +185,7 @@ package enum URLMasking {
     ]
 
     /// The words of `accessKey`, `access_key` and `ACCESS-KEY`, in lower case.
-    private static func split(_ name: String) -> [String] {
+    private static func splitWords(_ name: String) -> [String] {
         var words: [String] = [""]
         var last: Character = "_"
         for character in name {

@@ -47,7 +47,7 @@ struct Answers: Sendable {
             return ExitStatus.done
         case .limits(let report): return limits(report)
         case .count(let count):
-            say(Plural.count(count, "task"))
+            say(count.plural("task"))
             return ExitStatus.done
         case .failed(let error):
             fail(error)
@@ -57,11 +57,11 @@ struct Answers: Sendable {
 
     /// Writes a line of the result, unless the output is quiet.
     func say(_ text: String) {
-        if !global.quiet { context.output.writeLine(Escaping.visible(text)) }
+        if !global.quiet { context.output.writeLine(text.visible) }
     }
 
     func fail(_ error: DownloadError) {
-        context.errors.writeLine("fk: \(Escaping.visible(error.fullText))")
+        context.errors.writeLine("fk: \(error.fullText.visible)")
     }
 }
 
@@ -121,12 +121,12 @@ struct VerbAnswers {
         if answers.global.json { return failed == 0 ? ExitStatus.done : ExitStatus.taskFailed }
         if count == 0 { answers.say(none) }
         for result in shown.prefix(shownCount > Self.maxLines ? Self.fewLines : Self.maxLines) {
-            answers.say("\(result.id.short)  \(URLMasking.mask(result.url))  \(result.note)")
+            answers.say("\(result.id.short)  \(result.url.masked)  \(result.note)")
         }
         if shownCount > Self.maxLines {
             answers.say("… and \(shownCount - Self.fewLines) more: \(changed) of \(count) changed in all")
         } else if forAll, changed < count {
-            let rest = Formatting.count(count - changed, "task")
+            let rest = (count - changed).plural("task")
             answers.say(
                 changed > 0
                     ? "\(changed) changed, \(rest) unchanged."
@@ -161,11 +161,12 @@ struct AddedAnswers {
 
     /// Adds tasks and shows the replies as they come.
     ///
+    /// - Parameter orders: those of the command; their limits are for the tasks.
     /// - Throws: same as `EngineClient.add`.
-    mutating func add(_ addition: TaskAddition, own: OwnLimits? = nil, _ configure: Configure) async throws {
+    mutating func add(_ addition: TaskAddition, by orders: RunOrders? = nil, _ configure: Configure) async throws {
         let client = EngineClient.reportingSilence(configure, answers.context)
         let replies = Locked(self)
-        try await client.add(addition, own: own) { reply, problems in
+        try await client.add(addition, own: orders?.own) { reply, problems in
             replies.withLock { $0.absorb(reply, problems) }
         }
         self = replies.withLock(\.self)
@@ -178,7 +179,12 @@ struct AddedAnswers {
             return
         }
         if answers.global.json {
-            array.write(list) { $0.document.bytes }
+            array.write(list) { added in
+                JSON.members([
+                    "error": added.error?.document ?? .null, "id": .string(added.id.hex), "new": .bool(added.isNew),
+                    "state": .string(added.state.rawValue),
+                ]).bytes
+            }
         }
         for added in list {
             if let error = added.error {
@@ -210,20 +216,11 @@ struct AddedAnswers {
     }
 }
 
-extension AddResult {
-    fileprivate var document: JSON {
-        .members([
-            "error": error?.document ?? .null, "id": .string(id.hex), "new": .bool(isNew),
-            "state": .string(state.rawValue),
-        ])
-    }
-}
-
 extension VerbResult {
     fileprivate var document: JSON {
         .members([
             "after": .string(after.rawValue), "applied": .bool(applied), "before": .string(before.rawValue),
-            "id": .string(id.hex), "note": .string(note), "url": .string(URLMasking.mask(url)),
+            "id": .string(id.hex), "note": .string(note), "url": .string(url.masked),
             "verb": .string(verb.rawValue),
         ])
     }

@@ -10,7 +10,7 @@ struct BarrelPaths: Sendable {
     init(_ reader: StoreReader, _ barrels: [String]) {
         folders = Set(
             barrels.compactMap { name in
-                let own = try? BarrelFile.options(name, in: reader.workPath)
+                let own = try? reader.workPath.options(ofBarrel: name)
                 return (own ?? (try? reader.barrel(name))?.options)?.directory.map { ExactText($0) }
             })
     }

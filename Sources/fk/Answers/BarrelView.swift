@@ -59,7 +59,7 @@ struct BarrelView {
             "complete": JSON(complete), "error": JSON(totals.count(.error)),
             "expected": JSON(totals.bytes.expected), "gone": JSON(gone),
             "isExpectedKnown": .bool(totals.isExpectedKnown), "name": .string(name),
-            "origin": JSON(options.origin.map(URLMasking.mask)), "received": .integer(totals.received),
+            "origin": JSON(options.origin.map(\.masked)), "received": .integer(totals.received),
             "signedBy": JSON(options.signedBy), "total": JSON(totals.count),
         ])
     }

@@ -15,7 +15,7 @@ struct Confirmation {
             throw CommandFailure(
                 "\(question) Refusing to delete without confirmation; pass --yes.", status: ExitStatus.usage)
         }
-        context.errors.write("\(Escaping.visible(question)) [y/N] ")
+        context.errors.write("\(question.visible) [y/N] ")
         let answer = readLine()?.lowercased() ?? ""
         return answer == "y" || answer == "yes"
     }

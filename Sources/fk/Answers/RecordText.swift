@@ -18,7 +18,7 @@ struct RecordText {
     /// The values of the record, one a line.
     var facts: [String] {
         var rows: [(String, String)] = [
-            ("url", URLMasking.mask(record.task.url)), ("id", record.id.hex),
+            ("url", record.task.url.masked), ("id", record.id.hex),
             ("state", lost == nil ? record.state.shown : "gone"),
             (
                 "bytes",
@@ -31,7 +31,7 @@ struct RecordText {
         add("synced", synced)
         add("folder", record.task.directory)
         add("base", base.map { "\($0.name), \($0.root)" })
-        add("mirrors", record.task.mirrors.map(URLMasking.mask).joined(separator: " "))
+        add("mirrors", record.task.mirrors.map(\.masked).joined(separator: " "))
         add("barrels", record.barrels.joined(separator: ", "))
         let shown = DownloadRecord(record)
         add("type", shown.mimeType)
@@ -49,11 +49,11 @@ struct RecordText {
         }
         if let waiting = record.waiting { add("waiting", waiting.text) }
         add("error", record.shownError?.shortText)
-        add("created", Timestamp.text(record.created))
-        add("finished", record.finished.map(Timestamp.text))
-        add("last used", record.lastUsed.map(Timestamp.text))
+        add("created", record.created.timestamp)
+        add("finished", record.finished.map(\.timestamp))
+        add("last used", record.lastUsed.map(\.timestamp))
         let width = rows.map(\.0.count).max() ?? 0
-        return rows.map { "\($0.0.padding(toLength: width, withPad: " ", startingAt: 0))  \(Escaping.visible($0.1))" }
+        return rows.map { "\($0.0.padding(toLength: width, withPad: " ", startingAt: 0))  \($0.1.visible)" }
     }
 
     /// What is wrong with the place of the finished file; nil if its file is there.
@@ -74,7 +74,7 @@ struct RecordText {
     /// The task's history, newest last.
     var history: [String] {
         record.history.map { line in
-            Escaping.visible("  \(Timestamp.text(line.time))  \(line.by): \(line.what)")
+            "  \(line.time.timestamp)  \(line.by): \(line.what)".visible
         }
     }
 
@@ -89,8 +89,8 @@ struct RecordText {
         switch record.state {
         case .action where isSilent, .idle where isSilent: EngineText.reason
         case .complete:
-            "\(record.path ?? "its file")\(base.map { " in base \($0.name)" } ?? ""), since \(record.finished.map(Timestamp.text) ?? "an unknown time")"
-                + (record.attempts > 0 ? ", after \(Formatting.count(record.attempts, "attempt"))" : "")
+            "\(record.path ?? "its file")\(base.map { " in base \($0.name)" } ?? ""), since \(record.finished.map(\.timestamp) ?? "an unknown time")"
+                + (record.attempts > 0 ? ", after \(record.attempts.plural("attempt"))" : "")
                 + (lost.map {
                     "; \($0); fetch it again with: \(suggested("fk retry \(record.id.short)")), then "
                         + suggested("fk run")

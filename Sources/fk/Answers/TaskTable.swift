@@ -35,7 +35,7 @@ struct TaskTable {
         let count = hasReasons ? 6 : 5
         records.forEachPortion { portion in
             let blocks = stride(from: 0, to: portion.count, by: 512).map { portion[$0..<min($0 + 512, portion.count)] }
-            let texts = Parallel.map(blocks) { block in
+            let texts = blocks.mappedInParallel { block in
                 block.reduce(into: "") { $0 += layout.line(Array(cells($1).prefix(count))) + "\n" }
             }
             for text in texts { context.output.write(text) }

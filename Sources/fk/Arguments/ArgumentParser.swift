@@ -67,7 +67,7 @@ struct ArgumentParser: Sendable {
     }
 
     private func unknown(_ word: String, after path: [String], candidates: [CommandSpec]) -> UsageError {
-        let shown = Escaping.visible(word)
+        let shown = word.visible
         let whole = (["fk"] + path).joined(separator: " ")
         let names = Self.unique(candidates.map { $0.path[path.count] })
         let meant = Suggestion.meant(by: word, among: names)
@@ -99,7 +99,7 @@ struct ArgumentParser: Sendable {
         guard !spec.operands.contains(where: { $0.maximum == nil }) else { return }
         let maximum = spec.operands.reduce(0) { $0 + ($1.maximum ?? 0) }
         if parsed.operands.count > maximum {
-            let surplus = Escaping.visible(URLMasking.mask(parsed.operands[maximum]))
+            let surplus = parsed.operands[maximum].masked.visible
             throw parsed.error("'\(surplus)' is one argument too many: \(spec.usage)")
         }
     }
@@ -118,7 +118,7 @@ struct ArgumentParser: Sendable {
         for option in spec.options where option.kind == .value && Self.singles.contains(option.long) {
             let values = Self.unique(parsed.all(option.long))
             guard values.count > 1 else { continue }
-            let shown = values.map { "'\(Escaping.visible(URLMasking.mask($0)))'" }.joined(separator: ", ")
+            let shown = values.map { "'\($0.masked.visible)'" }.joined(separator: ", ")
             let advice =
                 option.long == "input" ? " To read several lists, join them: cat LIST1 LIST2 | fk get -i -" : ""
             throw parsed.error(

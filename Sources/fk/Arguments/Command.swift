@@ -31,8 +31,8 @@ struct CommandContext: Sendable {
     static var process: CommandContext {
         let environment = ProcessInfo.processInfo.environment
         return CommandContext(
-            environment: environment, workingDirectory: ProcessPaths.currentFolder ?? "",
-            unreadable: Set(environment.keys.filter { !ProcessPaths.isText(variable: $0) }))
+            environment: environment, workingDirectory: ProcessInfo.currentFolder ?? "",
+            unreadable: Set(environment.keys.filter { !ProcessInfo.isText(variable: $0) }))
     }
 
     /// The same with the options of every command.
@@ -43,14 +43,13 @@ struct CommandContext: Sendable {
     }
 
     /// Writes a warning: a line about a fault that does not stop the command.
-    func warn(_ message: String) { say("fk: warning: \(Escaping.visible(message))") }
+    func warn(_ message: String) { say("fk: warning: \(message.visible)") }
 
     /// Says that a list or listing is asked for again, if that takes a while.
     func tellWait(_ error: DownloadError, _ seconds: Double) {
         guard seconds >= 3, !global.quiet else { return }
         let place = error.url.map { "\($0): " } ?? ""
-        errors.writeLine(
-            "fk: \(Escaping.visible("\(place)\(error.shortText) Next attempt in \(Formatting.duration(seconds))."))")
+        errors.writeLine("fk: \("\(place)\(error.shortText) Next attempt in \(Formatting.duration(seconds)).".visible)")
     }
 
     /// Writes a paragraph to standard error. A terminal gets lines that end between words, because it would break them inside of words.

@@ -70,8 +70,8 @@ struct GlobalOptions: Sendable, Hashable {
 
     /// A command to suggest with these names, which stand after `--` if one begins with a dash.
     func suggested(_ command: String, _ operands: [String]) -> String {
-        let place = isWorkPathGiven ? ["--work-path", ShellWord.quoted(workPath)] : []
-        let words = operands.map(ShellWord.quoted)
+        let place = isWorkPathGiven ? ["--work-path", workPath.shellWord] : []
+        let words = operands.map(\.shellWord)
         let needsDashes = operands.contains { $0.hasPrefix("-") }
         return ([command] + (needsDashes ? place + ["--"] + words : words + place)).joined(separator: " ")
     }

@@ -31,7 +31,7 @@ extension ParsedArguments {
     /// - Parameter words: what else the option takes, for the error.
     func size(_ option: String, _ written: String, atLeast least: Int64 = 1, or words: String = "") throws -> Int64? {
         guard let text = self[option] else { return nil }
-        guard let value = try? ByteSize.parse(text), value >= least else {
+        guard let value = try? Int64(byteSize: text), value >= least else {
             let range = least > 0 ? " of at least 1 byte" : ""
             throw refusal(written, text, "a size\(range), such as 500K, 20M or 1.5G (powers of 1024)\(words)")
         }
@@ -41,7 +41,7 @@ extension ParsedArguments {
     /// Bytes per second, written as a size, or 0 for no limit; nil if the option was not given.
     func rate(_ option: String, _ written: String) throws -> Int64? {
         guard let text = self[option] else { return nil }
-        guard let value = try? ByteSize.parse(text) else {
+        guard let value = try? Int64(byteSize: text) else {
             throw refusal(written, text, "bytes a second such as 500K or 1.5M (powers of 1024), or 0 for no limit")
         }
         return value
@@ -93,11 +93,11 @@ extension ParsedArguments {
         let guess =
             Suggestion.nearest(to: text.lowercased(), among: names + alsoKnown)
             .map { " Did you mean '\($0)'?" } ?? ""
-        return error("\(written): '\(Escaping.visible(text))' is not one of \(names.joined(separator: ", ")).\(guess)")
+        return error("\(written): '\(text.visible)' is not one of \(names.joined(separator: ", ")).\(guess)")
     }
 
     func refusal(_ written: String, _ text: String, _ allowed: String) -> UsageError {
-        error("\(written): '\(Escaping.visible(text))' is not allowed here. Give \(allowed).")
+        error("\(written): '\(text.visible)' is not allowed here. Give \(allowed).")
     }
 }
 
@@ -110,7 +110,7 @@ extension ParsedArguments {
             return text
         } catch {
             throw self.error(
-                "--proxy: '\(Escaping.visible(ProxyAddress.masked(text)))' is not a proxy: \(error.reason). Give [scheme://]host:port with one of "
+                "--proxy: '\(ProxyAddress.masked(text).visible)' is not a proxy: \(error.reason). Give [scheme://]host:port with one of "
                     + "\(ProxyAddress.schemes.joined(separator: ", ")).")
         }
     }

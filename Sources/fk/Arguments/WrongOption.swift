@@ -16,17 +16,17 @@ struct WrongOption: Sendable, Hashable {
         guard wrong.count > 1 else { return parsed.error(first.sentence(place, isAlone: parsed.command.isEmpty)) }
         var seen: Set<WrongOption> = []
         let rows = wrong.filter { seen.insert($0).inserted }
-        let width = rows.map { Escaping.visible($0.written).count }.max() ?? 0
+        let width = rows.map { $0.written.visible.count }.max() ?? 0
         var error = parsed.error("\(place) does not have these options:")
         error.lines = rows.map { option in
-            let name = Escaping.visible(option.written).padding(toLength: width, withPad: " ", startingAt: 0)
+            let name = option.written.visible.padding(toLength: width, withPad: " ", startingAt: 0)
             return "  \(name)  \(option.hint ?? "fk has none")"
         }
         return error
     }
 
     private func sentence(_ place: String, isAlone: Bool) -> String {
-        let shown = Escaping.visible(written)
+        let shown = written.visible
         if isOwn { return "'\(shown)': \(hint ?? "")." }
         guard let hint else {
             return "'\(shown)' is not an option of \(place)."

@@ -50,7 +50,7 @@ struct BarrelCheckCommand: Command {
         switch check {
         case .missing: return try missing()
         case .refresh(let options):
-            let word = ShellWord.quoted(name)
+            let word = name.shellWord
             try global.refuseDivided(name) {
                 "Refresh each in its work path: fk barrel refresh \(word) --work-path \($0)"
             }
@@ -83,7 +83,7 @@ struct BarrelCheckCommand: Command {
                 count += 1
                 let shard = plan.map { Shard(of: record.id, count: $0.count) }
                 if let shard { shards.insert(shard.index) }
-                let url = URLMasking.mask(record.task.url)
+                let url = record.task.url.masked
                 if array != nil {
                     documents.append(
                         .members(
@@ -92,7 +92,7 @@ struct BarrelCheckCommand: Command {
                                 "state": .string(record.state.rawValue), "url": .string(url),
                             ], omittingNull: true))
                 } else {
-                    context.output.writeLine(Escaping.visible(url) + (shard.map { " \($0)" } ?? ""))
+                    context.output.writeLine(url.visible + (shard.map { " \($0)" } ?? ""))
                 }
             }
             array?.write(documents, \.bytes)
@@ -112,7 +112,7 @@ struct BarrelCheckCommand: Command {
         guard !absent.isEmpty else { return 0 }
         shards.formUnion(absent)
         context.errors.writeLine(
-            "\(absent.count) of \(Formatting.count(plan.count, "shard")) \(absent.count == 1 ? "has" : "have") not run yet: "
+            "\(absent.count) of \(plan.count.plural("shard")) \(absent.count == 1 ? "has" : "have") not run yet: "
                 + "their files are not known here.")
         return absent.count
     }
@@ -121,12 +121,11 @@ struct BarrelCheckCommand: Command {
 
     private func refresh(_ ids: [TaskID], _ options: RunOptions) async throws -> Int32 {
         TransportLibrary.prepare()
-        let refresher = try options.refresher(context)
         var changed: [TaskID] = []
         var restored: [Renewal] = []
         var failures = 0
         let paths = BarrelPaths(StoreReader(global.place), [name])
-        await refresher.refresh(ids) { file in
+        try await options.refresh(ids, context) { file in
             let name = paths.name(of: file.path)
             if file.isFetched {
                 changed.append(file.id)
@@ -146,19 +145,18 @@ struct BarrelCheckCommand: Command {
             case .missing: result = "missing"
             case .failed(let error):
                 failures += 1
-                context.errors.writeLine("fk: \(Escaping.visible("\(name): \(error.fullText)"))")
+                context.errors.writeLine("fk: \("\(name): \(error.fullText)".visible)")
                 return
             }
             if global.json {
                 JSONOutput(context.output).line(
                     .members([
-                        "name": .string(name), "result": .string(result), "url": .string(URLMasking.mask(file.url)),
+                        "name": .string(name), "result": .string(result), "url": .string(file.url.masked),
                     ]))
             } else if !(global.quiet && file.result == .unchanged) {
-                context.output.writeLine(Escaping.visible("\(result) \(name)"))
+                context.output.writeLine("\(result) \(name)".visible)
             }
         }
-        refresher.close()
         if !restored.isEmpty {
             let client = EngineClient.reportingSilence(options.configure(global), context)
             _ = try await client.perform(EngineMessage(.renew(restored)))
@@ -187,13 +185,13 @@ struct BarrelCheckCommand: Command {
             guard let version = try await source.source.version(barrel.options ?? TaskOptions(), over: transport),
                 version != commit
             else { return ExitStatus.done }
-            let next = global.suggested("fk barrel import NAME \(ShellWord.quoted(origin)) -d DIR")
+            let next = global.suggested("fk barrel import NAME \(origin.shellWord) -d DIR")
             context.errors.writeLine(
-                "fk: \(Escaping.visible("\(URLMasking.mask(origin)) has another version, \(version), and the barrel has \(commit)")). To take it: "
+                "fk: \("\(origin.masked) has another version, \(version), and the barrel has \(commit)".visible). To take it: "
                     + next)
             return ExitStatus.done
         } catch {
-            context.errors.writeLine("fk: \(Escaping.visible("\(URLMasking.mask(origin)): \(error.fullText)"))")
+            context.errors.writeLine("fk: \("\(origin.masked): \(error.fullText)".visible)")
             return ExitStatus.taskFailed
         }
     }
@@ -206,18 +204,18 @@ extension BarrelCheckCommand {
             let source = try? SourceImport(of: barrel, context), source.isFollowed, !source.namesVersion
         {
             context.errors.writeLine(
-                "fk: \(Escaping.visible(name)): the server has another version than the listing of the source. The old file stays. To take the new "
+                "fk: \(name.visible): the server has another version than the listing of the source. The old file stays. To take the new "
                     + "one: \(global.suggested("fk barrel sync", [self.name]))")
             return
         }
         let words = [
             "get", "-b", self.name, "--overwrite", "-d", Paths.split(file.path).folder ?? ".", "-o",
-            file.path.lastPathPart, URLMasking.mask(file.url),
+            file.path.lastPathPart, file.url.masked,
         ]
-        let accept = words.map(ShellWord.quoted).joined(separator: " ")
+        let accept = words.map(\.shellWord).joined(separator: " ")
         let forget = global.suggested("fk forget \(file.id.short)")
         context.errors.writeLine(
-            "fk: \(Escaping.visible(name)): the server has another version, and the digest or size that the list or --checksum "
+            "fk: \(name.visible): the server has another version, and the digest or size that the list or --checksum "
                 + "has for the file binds it. The old file stays. To take the new one: "
                 + "\(forget) && \(global.suggested("fk \(accept)"))")
     }

@@ -23,7 +23,7 @@ struct BarrelEditCommand: Command {
             try global.refuseDivided(name) { shard in
                 "Remove the files in the work path of the shard that has them, such as --work-path \(shard)."
             }
-            return try await perform(.removeFromBarrel(name: name, urls: urls))
+            return try await perform(EngineMessage(.removeFromBarrel(name: name, urls: urls)))
         case .delete(let name, let isConfirmed): return try await delete(name, isConfirmed)
         }
     }
@@ -32,16 +32,16 @@ struct BarrelEditCommand: Command {
     private func delete(_ name: String, _ isConfirmed: Bool) async throws -> Int32 {
         if !isConfirmed, Confirmation.isPossible {
             let count = try global.openQuery().barrelIDs(name).ids.count
-            let kept = "\(Formatting.count(count, "task")) \(count == 1 ? "is" : "are") kept, with all files"
+            let kept = "\(count.plural("task")) \(count == 1 ? "is" : "are") kept, with all files"
             guard try Confirmation(context).ask("Forget barrel \(name)? Its \(kept).") else {
                 throw CommandFailure("Nothing was deleted.", status: ExitStatus.taskFailed)
             }
         }
         guard let plan = try ShardPlan.read(name, in: global.place) else {
-            return try await perform(.deleteBarrel(name: name))
+            return try await perform(EngineMessage(.deleteBarrel(name: name)))
         }
         context.warn(
-            "The barrel \(name) was divided into \(Formatting.count(plan.count, "shard")), which alone know what was fetched: fk run would "
+            "The barrel \(name) was divided into \(plan.count.plural("shard")), which alone know what was fetched: fk run would "
                 + "fetch the files of its tasks again. fk forget forgets the tasks.")
         return try await delete(name, divided: plan)
     }
@@ -58,7 +58,7 @@ struct BarrelEditCommand: Command {
             if case .failed(let error) = reply { throw error }
         }
         if global.place.hasBarrel(name) {
-            let status = try await perform(.deleteBarrel(name: name), isQuiet: true)
+            let status = try await perform(EngineMessage(.deleteBarrel(name: name)), isQuiet: true)
             guard status == ExitStatus.done else { return status }
         }
         try ShardPlan.remove(name, in: global.place)
@@ -79,7 +79,7 @@ struct BarrelEditCommand: Command {
         } else {
             try settings.check(tasks.all(), of: options.name)
         }
-        let status = try await perform(.createBarrel(name: options.name, options: settings))
+        let status = try await perform(EngineMessage(.createBarrel(name: options.name, options: settings)))
         guard status == ExitStatus.done, !tasks.isEmpty else { return status }
         return try await add(tasks, to: options.name, refused)
     }
@@ -102,7 +102,7 @@ struct BarrelEditCommand: Command {
             settings.isNewVersion = options.creates
         }
         let given = try options.urls.map { url in
-            var task = TaskDescription(url: try URLNormalizer.normalize(url))
+            var task = TaskDescription(url: try url.normalizedURL())
             task.directory = folder
             task.options = settings.options
             settings.members.matchPlain(&task)
@@ -137,7 +137,8 @@ struct BarrelEditCommand: Command {
         let isElsewhere = barrel?.options.warnOfFolder(folder, of: options.name, context) ?? false
         if !isNew, options.creates, isWhole, refused == 0, !isElsewhere { listed?.warnOfGone() }
         if isNew || own != barrel?.options {
-            let status = try await perform(.createBarrel(name: options.name, options: own), isQuiet: !isNew)
+            let status = try await perform(
+                EngineMessage(.createBarrel(name: options.name, options: own)), isQuiet: !isNew)
             if status != ExitStatus.done { return status }
         }
         listed?.memory?.store()
@@ -180,9 +181,9 @@ struct BarrelEditCommand: Command {
 
     private var configure: Configure { global.configure }
 
-    private func perform(_ request: EngineRequest, isQuiet: Bool = false) async throws -> Int32 {
+    private func perform(_ request: EngineMessage, isQuiet: Bool = false) async throws -> Int32 {
         let answers = Answers(context)
-        let reply = try await answers.perform(EngineMessage(request))
+        let reply = try await answers.perform(request)
         if isQuiet, case .done = reply { return ExitStatus.done }
         return answers.status(of: reply)
     }
@@ -200,11 +201,10 @@ extension BarrelOptions {
         {
             let sync =
                 canFollow
-                ? "Take the new version with 'fk barrel sync \(ShellWord.quoted(name))', or import it" : "Import it"
+                ? "Take the new version with 'fk barrel sync \(name.shellWord)', or import it" : "Import it"
             throw CommandFailure(
-                Escaping.visible(
-                    "The barrel \(name) has \(URLMasking.mask(origin)) at version \(commit), and the list is of \(other). "
-                        + "\(sync) into another barrel and folder."), status: ExitStatus.usage)
+                ("The barrel \(name) has \(origin.masked) at version \(commit), and the list is of \(other). "
+                    + "\(sync) into another barrel and folder.").visible, status: ExitStatus.usage)
         }
         origin = facts.origin ?? origin
         commit = facts.commit ?? commit
@@ -220,19 +220,17 @@ extension BarrelOptions {
         guard origin.isExactly(source.source.title) else {
             guard source.isFollowed else { return }
             throw CommandFailure(
-                Escaping.visible(
-                    "The barrel \(name) has the files of \(URLMasking.mask(origin)), and not those of "
-                        + "\(URLMasking.mask(source.source.title)). \(other)"), status: ExitStatus.usage)
+                ("The barrel \(name) has the files of \(origin.masked), and not those of "
+                    + "\(source.source.title.masked). \(other)").visible, status: ExitStatus.usage)
         }
         if let fault = source.otherServer(than: self.source) {
-            throw CommandFailure(Escaping.visible("The barrel \(name) \(fault)"), status: ExitStatus.usage)
+            throw CommandFailure("The barrel \(name) \(fault)".visible, status: ExitStatus.usage)
         }
         let (known, given) = (self.source?.layout, source.kept.layout)
         guard known != given else { return }
         let has = known.map { "as --layout \($0). Give it again, or: " } ?? "under their own names. "
         throw CommandFailure(
-            Escaping.visible("The barrel \(name) has the files of \(URLMasking.mask(origin)) \(has)\(other)"),
-            status: ExitStatus.usage)
+            "The barrel \(name) has the files of \(origin.masked) \(has)\(other)".visible, status: ExitStatus.usage)
     }
 
     /// Says what becomes of files in another folder than that of the barrel, if it follows a source.
@@ -365,11 +363,11 @@ struct BarrelQueryCommand: Command {
         table.write(records)
         if let origin = view.options.origin {
             let commit = view.options.commit.map { " at commit \($0)" } ?? ""
-            context.output.writeLine(Escaping.visible("from \(URLMasking.mask(origin))\(commit)"))
+            context.output.writeLine("from \(origin.masked)\(commit)".visible)
         }
         let (count, error) = (view.totals.count, view.totals.count(.error))
         let failed = error > 0 ? ", \(error) failed" : ""
-        let gone = view.gone > 0 ? ", \(Plural.count(view.gone, "file")) gone" : ""
+        let gone = view.gone > 0 ? ", \(view.gone.plural("file")) gone" : ""
         if let signer = view.options.signedBy {
             context.output.writeLine("lists signed by \(SignatureKey.shown(signer))")
         } else if let signer = view.options.claimedSigner {
@@ -377,8 +375,7 @@ struct BarrelQueryCommand: Command {
                 "signer \(SignatureKey.shown(signer)), as a lock claims: no signature was verified")
         }
         context.print(
-            Escaping.visible(
-                "\(view.name): \(view.complete) of \(count) complete\(failed)\(gone), " + view.amount(atLeast)))
+            ("\(view.name): \(view.complete) of \(count) complete\(failed)\(gone), " + view.amount(atLeast)).visible)
         return status
     }
 

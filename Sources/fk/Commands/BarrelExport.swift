@@ -34,7 +34,7 @@ struct BarrelExport {
             }
             if poorer > 0 {
                 context.warn(
-                    "\(Formatting.count(poorer, "member")) \(poorer == 1 ? "has" : "have") a name, a digest or mirrors, which a list of URLs does "
+                    "\(poorer.plural("member")) \(poorer == 1 ? "has" : "have") a name, a digest or mirrors, which a list of URLs does "
                         + "not: --format aria2 or lock keeps them.")
             }
             return ExitStatus.done
@@ -60,7 +60,7 @@ struct BarrelExport {
     private func warn(ofOptions count: Int) {
         guard count > 0 else { return }
         context.warn(
-            "\(Formatting.count(count, "member")) \(count == 1 ? "has" : "have") header fields, limits or other options, which this format does "
+            "\(count.plural("member")) \(count == 1 ? "has" : "have") header fields, limits or other options, which this format does "
                 + "not: --format aria2 keeps those that aria2 has.")
     }
 
@@ -92,8 +92,7 @@ struct BarrelExport {
         // Lists of digests leave them out.
         let unproven = output == .sha256sums ? [] : list.unproven
         let reasons = unproven.prefix(ListInput.maxShown).map {
-            Escaping.visible(
-                "'\($0)' is listed without a digest: its file is gone or cannot be read, or somebody has changed it")
+            "'\($0)' is listed without a digest: its file is gone or cannot be read, or somebody has changed it".visible
         }
         return name(list.leftOut.map(\.reason) + reasons, of: list.leftOut.count + unproven.count)
     }
@@ -111,7 +110,7 @@ struct BarrelExport {
                 let (written, rest) = Aria2Options.written(options)
                 if rest != TaskOptions() { withOptions += 1 }
                 if write(record.task, written, at: record.address(0), &text) { continue }
-                let shown = Escaping.visible(record.task.fileName ?? record.task.url)
+                let shown = (record.task.fileName ?? record.task.url).visible
                 refusals += 1
                 if refused.count < ListInput.maxShown {
                     refused.append("'\(shown)' is left out: an aria2 list cannot hold its name or folder")
@@ -121,12 +120,12 @@ struct BarrelExport {
         }
         if withSecrets > 0 {
             context.warn(
-                "\(Formatting.count(withSecrets, "member")) \(withSecrets == 1 ? "has" : "have") header fields that may be secrets, which are left out: give "
+                "\(withSecrets.plural("member")) \(withSecrets == 1 ? "has" : "have") header fields that may be secrets, which are left out: give "
                     + "them again with -H.")
         }
         if withOptions > 0 {
             context.warn(
-                "\(Formatting.count(withOptions, "member")) \(withOptions == 1 ? "has" : "have") options that aria2 does not have, which are left out: give "
+                "\(withOptions.plural("member")) \(withOptions == 1 ? "has" : "have") options that aria2 does not have, which are left out: give "
                     + "them again when the list is imported.")
         }
         return name(refused, of: refusals)
@@ -139,7 +138,7 @@ struct BarrelExport {
         let texts = [task.fileName, task.directory].compactMap(\.self)
         // aria2 trims a value and ends it at a line end. A name that the reader of such lists refuses would make the
         // whole list useless.
-        guard task.fileName.flatMap(ListedName.fault) == nil,
+        guard task.fileName.flatMap(FileNameRules.fault(inListed:)) == nil,
             texts.allSatisfy({
                 $0.trimmingBlanks.isExactly($0) && !$0.utf8.contains(0x0a) && !$0.utf8.contains(0x0d)
             })

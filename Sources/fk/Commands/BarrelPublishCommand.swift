@@ -43,14 +43,14 @@ struct BarrelPublishCommand: Command {
 
     func run() async throws -> Int32 {
         let workPath = try global.openReader().workPath
-        let word = ShellWord.quoted(name)
+        let word = name.shellWord
         try global.refuseDivided(name) { _ in
             "To publish its files, take them into another work path: \(global.suggested("fk barrel export \(word) --format lock")) > LOCK, "
                 + "then fk get -b \(word) -i LOCK --skip -d DIR --work-path OTHER, with the folder of the files, and publish there."
         }
         let result: PublishedFiles
         do {
-            result = try SetPublisher(name, in: workPath, durability: durability).publish(to: folder)
+            result = try workPath.publish(name, to: folder, durability: durability)
         } catch let error as DownloadError where error.code == .incompleteBody {
             throw CommandFailure(
                 error.message + " To download or compare them: "
@@ -71,7 +71,7 @@ struct BarrelPublishCommand: Command {
                     "version": .string(result.version),
                 ]))
         } else if !global.quiet {
-            context.output.writeLine(Escaping.visible(result.isChanged ? published(result) : same(result)))
+            context.output.writeLine((result.isChanged ? published(result) : same(result)).visible)
         }
         warn(result)
         return ExitStatus.done
@@ -109,7 +109,7 @@ struct BarrelPublishCommand: Command {
             (result.reused, "reused"), (result.cloned, "cloned"), (result.linked, "linked"), (result.copied, "copied"),
             (result.kept, "kept"),
         ].filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
-        return "\(folder): version \(result.version) of \(name), \(Formatting.count(result.total, "file")) ("
+        return "\(folder): version \(result.version) of \(name), \(result.total.plural("file")) ("
             + ways.joined(separator: ", ") + ")"
     }
 }

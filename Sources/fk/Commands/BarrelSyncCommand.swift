@@ -64,7 +64,7 @@ struct BarrelSyncCommand: Command {
         var isInStep = comparison.isSure && listed.refused == 0
         if !comparison.isSure {
             context.errors.writeLine(
-                "fk: \(Escaping.visible("\(URLMasking.mask(source.source.title)): a part could not be \(listed.isIncomplete ? "listed" : "used"), so nothing counts as gone."))"
+                "fk: \("\(source.source.title.masked): a part could not be \(listed.isIncomplete ? "listed" : "used"), so nothing counts as gone.".visible)"
             )
         }
         let deletion = SyncDeletion(
@@ -151,9 +151,8 @@ struct BarrelSyncCommand: Command {
         }
         guard !asked.isEmpty else { return }
         TransportLibrary.prepare()
-        let refresher = try options.run.refresher(context)
         let ids = comparison.files.compactMap { asked[$0.id] == nil ? nil : $0.id }
-        await refresher.refresh(ids) { answer in
+        try await options.run.refresh(ids, context) { answer in
             guard let file = asked.removeValue(forKey: answer.id) else { return }
             switch answer.result {
             case .unchanged: plan.record(file)
@@ -164,10 +163,9 @@ struct BarrelSyncCommand: Command {
                 plan.failures += 1
                 var reason = "the listing has the file, and the server says that it is gone"
                 if case .failed(let error) = answer.result { reason = error.fullText }
-                context.errors.writeLine("fk: \(Escaping.visible("\(file.name): \(reason)"))")
+                context.errors.writeLine("fk: \("\(file.name): \(reason)".visible)")
             }
         }
-        refresher.close()
         for file in asked.values.sorted(by: { $0.name < $1.name }) where file.result == .changed {
             context.warn("\(file.name) has another version and stays as it is: fk did not write it.")
         }

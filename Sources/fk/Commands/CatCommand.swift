@@ -176,7 +176,7 @@ struct CatCommand: Command {
         guard home.root == global.place.root else {
             throw CommandFailure(
                 "\(record.id.short) is a task of a shard, which has not fetched it. fk cat with --work-path "
-                    + "\(ShellWord.quoted(home.root)) fetches it.", status: ExitStatus.usage)
+                    + "\(home.root.shellWord) fetches it.", status: ExitStatus.usage)
         }
         return .resumed(nil, record.id, url: record.task.url)
     }

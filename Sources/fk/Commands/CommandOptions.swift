@@ -40,7 +40,7 @@ struct GetOptions: Sendable {
         isRecursive = try arguments.has("recursive") || barrel == nil && Self.isWhole(arguments.operands, context)
         if let barrel, barrel.contains("="), !context.global.place.hasBarrel(barrel) {
             throw arguments.error(
-                "-b is the barrel of the files, and there is none named '\(Escaping.visible(barrel))'. For a cookie write "
+                "-b is the barrel of the files, and there is none named '\(barrel.visible)'. For a cookie write "
                     + "-H 'Cookie: NAME=VALUE' or --cookies FILE.")
         }
         let urls: [String]
@@ -48,7 +48,7 @@ struct GetOptions: Sendable {
             urls = []
             let source = try Self.place(arguments, context)
             sources = [source]
-            barrel = barrel ?? BarrelName.made(from: source.folderName)
+            barrel = barrel ?? source.folderName.barrelName
             guard barrel != nil else {
                 throw arguments.error("The source has no name for a barrel: give one with -b NAME.")
             }
@@ -62,21 +62,21 @@ struct GetOptions: Sendable {
             if let name = several.first {
                 guard barrel != nil else {
                     throw arguments.error(
-                        "\(Escaping.visible(name)) stands for several files: name a barrel for them with -b NAME, or give -r."
+                        "\(name.visible) stands for several files: name a barrel for them with -b NAME, or give -r."
                     )
                 }
                 for option in ["output", "mirror", "checksum"] where arguments.has(option) {
                     throw arguments.error(
-                        "--\(option) describes a single file, and \(Escaping.visible(name)) stands for several.")
+                        "--\(option) describes a single file, and \(name.visible) stands for several.")
                 }
             }
             if let name = names.first {
                 for option in ["metalink", "signed-by"] where arguments.has(option) {
-                    throw arguments.error("--\(option) is about a URL, and \(Escaping.visible(name)) is none.")
+                    throw arguments.error("--\(option) is about a URL, and \(name.visible) is none.")
                 }
                 if DigestList.isOne(arguments) {
                     throw arguments.error(
-                        "--checksum \(Escaping.visible(arguments["checksum"] ?? "")) is about a URL. For \(Escaping.visible(name)) give "
+                        "--checksum \((arguments["checksum"] ?? "").visible) is about a URL. For \(name.visible) give "
                             + "ALG=HEX.")
                 }
             }
@@ -107,7 +107,7 @@ struct GetOptions: Sendable {
         guard operands.count == 1, try isName(operands[0], context), let reference = SourceReference(operands[0]),
             !reference.namesObject, !reference.isPublication
         else { return false }
-        return try !(SourceImport.registry(context)[reference.scheme] is ProgramSource)
+        return try !SourceImport.registry(context).isProgram(reference.scheme)
     }
 
     /// True for the name of a source that is no URL.
@@ -135,7 +135,7 @@ struct GetOptions: Sendable {
         let operand = arguments.operands[0]
         guard let source = try SourceImport(operand, arguments, context, isRecursive: true) else {
             throw arguments.error(
-                "'\(Escaping.visible(URLMasking.mask(operand)))' is no source. The schemes are "
+                "'\(operand.masked.visible)' is no source. The schemes are "
                     + "\(try SourceImport.registry(context).schemes.joined(separator: ", ")).")
         }
         return source
@@ -252,7 +252,7 @@ struct BarrelAddOptions: Sendable {
             for option in ListInput.optionNames + ["signed-by"]
             where arguments.has(option) && (!isList || option == "signed-by") {
                 throw arguments.error(
-                    "--\(option) is about a list in a file: download \(Escaping.visible(URLMasking.mask(source.source.title))) first."
+                    "--\(option) is about a list in a file: download \(source.source.title.masked.visible) first."
                 )
             }
         } else {
@@ -273,7 +273,7 @@ extension ParsedArguments {
     /// The URLs that follow a barrel's name as operands.
     func memberURLs(_ context: CommandContext) throws -> [String] {
         try operands.dropFirst().map { url in
-            if let reason = InputURL.fault(in: url) { throw notURL(url, reason, context) }
+            if let reason = url.urlFault { throw notURL(url, reason, context) }
             return url
         }
     }
@@ -285,17 +285,17 @@ extension ParsedArguments {
         else {
             return error(SourceImport.unknownScheme(text, context) ?? "Not a URL to download: \(reason).")
         }
-        let barrel = command.first == "barrel" ? operands.first.map(ShellWord.quoted) ?? "NAME" : "NAME"
+        let barrel = command.first == "barrel" ? operands.first.map(\.shellWord) ?? "NAME" : "NAME"
         let verb = reference.namesObject ? "fk get -b" : "fk barrel import"
-        let shown = Escaping.visible(text)
-        let advice = context.global.suggested("\(verb) \(barrel) \(ShellWord.quoted(shown))")
+        let shown = text.visible
+        let advice = context.global.suggested("\(verb) \(barrel) \(shown.shellWord)")
         return error("\(shown) is the name of a source and no URL. To take its files: \(advice)")
     }
 
     /// Checks the name of a barrel.
     func barrelName(_ name: String) throws -> String {
         do {
-            try BarrelName.validate(name)
+            try name.validateAsBarrelName()
             return name
         } catch let fault as DownloadError {
             throw error(fault.message)

@@ -47,7 +47,7 @@ struct ConfigCommand: Command {
         if global.json {
             JSONOutput(context.output).document(.members(["default": JSON(usual), "value": JSON(value)]))
         } else if let text = value ?? usual, !text.isEmpty {
-            context.output.writeLine(Escaping.visible(text))
+            context.output.writeLine(text.visible)
         }
         return ExitStatus.done
     }
@@ -66,10 +66,10 @@ struct ConfigCommand: Command {
         for option in SavedOption.all {
             let value = settings[option.name].map(option.shown)
             let note = value == nil ? "(default)" : "(default: \(option.usual))"
-            context.print("\(option.name) = \(Escaping.visible(value ?? option.usual)) \(note)")
+            context.print("\(option.name) = \((value ?? option.usual).visible) \(note)")
         }
         for (name, folder) in settings.bases.sorted(by: { $0.key < $1.key }) {
-            context.output.writeLine("\(Settings.basePrefix)\(name) = \(Escaping.visible(folder))")
+            context.output.writeLine("\(Settings.basePrefix)\(name) = \(folder.visible)")
         }
     }
 }

@@ -63,8 +63,7 @@ struct ConfigHostCommand: Command {
                 contact: try arguments.contact(), mirror: try arguments.mirror(),
                 retryStatuses: try arguments.retryStatuses(), loginHost: try arguments.loginHost(orNone: true))
             guard let pattern = change.normalPattern else {
-                throw arguments.error(
-                    "'\(Escaping.visible(text))' is no host and no *.host. Leave scheme and port out.")
+                throw arguments.error("'\(text.visible)' is no host and no *.host. Leave scheme and port out.")
             }
             change.pattern = pattern
             return Self(change: change, isRemoval: isRemoval, context: context)
@@ -73,16 +72,16 @@ struct ConfigHostCommand: Command {
     func run() async throws -> Int32 {
         let workPath = WorkPath(global.workPath)
         guard let change else {
-            show(try HostPolicyFile.read(in: workPath))
+            show(try HostPolicy.all(in: workPath))
             return ExitStatus.done
         }
         guard isRemoval || !change.isEmpty else {
-            show([try policy(of: change.pattern, in: try HostPolicyFile.read(in: workPath))])
+            show([try policy(of: change.pattern, in: try HostPolicy.all(in: workPath))])
             return ExitStatus.done
         }
-        if isRemoval { _ = try policy(of: change.pattern, in: try HostPolicyFile.read(in: workPath)) }
+        if isRemoval { _ = try policy(of: change.pattern, in: try HostPolicy.all(in: workPath)) }
         try workPath.open(create: true)
-        let changed = try HostPolicyFile.change(in: workPath) { policies -> [HostPolicy] in
+        let changed = try HostPolicy.change(in: workPath) { policies -> [HostPolicy] in
             if isRemoval { _ = try policy(of: change.pattern, in: policies) }
             var policy = policies.first { $0.pattern == change.pattern } ?? HostPolicy(change.pattern)
             policies.removeAll { $0.pattern == change.pattern }
@@ -149,8 +148,7 @@ extension ParsedArguments {
         try self["mirror"].map { text in
             if text == "none" { return "" }
             guard let base = HostPolicy.mirrorBase(text) else {
-                throw refusal(
-                    "--mirror", URLMasking.mask(text), "an http or https URL without a login and a query, or none")
+                throw refusal("--mirror", text.masked, "an http or https URL without a login and a query, or none")
             }
             return base
         }
@@ -160,7 +158,7 @@ extension ParsedArguments {
     func loginHost(orNone: Bool) throws -> String? {
         try self["login-host"].map { text in
             if orNone, text == "none" { return "" }
-            guard LoginHost(text) != nil else {
+            guard text.loginHostName != nil else {
                 throw refusal("--login-host", text, "a host, as HOST or HOST:PORT" + (orNone ? ", or none" : ""))
             }
             return text.lowercased()

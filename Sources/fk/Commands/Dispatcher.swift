@@ -29,7 +29,7 @@ struct Dispatcher: Sendable {
             return ExitStatus.usage
         } catch let error as CommandFailure {
             report(error.message, words)
-            for line in error.lines { context.errors.writeLine(Escaping.visible(line)) }
+            for line in error.lines { context.errors.writeLine(line.visible) }
             return error.status
         } catch let error as DownloadError {
             report(error.fullText, words)
@@ -67,7 +67,7 @@ struct Dispatcher: Sendable {
         // The line may be invalid before `--color` was parsed, so this looks for the option directly.
         let choice = words.last { $0.hasPrefix("--color=") }.flatMap { ColorChoice(rawValue: String($0.dropFirst(8))) }
         let usesColor = context.errorTerminal(choice ?? .auto).usesColor
-        context.say(Escaping.visible(message), after: "fk: ", shown: Style.red("fk:", usesColor) + " ")
+        context.say(message.visible, after: "fk: ", shown: Style.red("fk:", usesColor) + " ")
     }
 }
 

@@ -74,7 +74,7 @@ struct ExtractCommand: Command {
         try staging.publish()
         line.clear()
         if !global.quiet {
-            context.say("The archive of \(Formatting.bytes(received)) is unpacked in \(Escaping.visible(folder)).")
+            context.say("The archive of \(Formatting.bytes(received)) is unpacked in \(folder.visible).")
         }
         return ExitStatus.done
     }
@@ -187,7 +187,7 @@ private final class ArchiveUnpacker {
             }
             throw CommandFailure(
                 "The archive was not unpacked, and nothing was kept: its member "
-                    + "\(Escaping.visible(String(decoding: name, as: UTF8.self))) leaves the folder.",
+                    + "\(String(decoding: name, as: UTF8.self).visible) leaves the folder.",
                 status: ExitStatus.taskFailed)
         }
     }
@@ -327,28 +327,27 @@ final class StagingFolder: Sendable {
                 && (try? FileManager.default.contentsOfDirectory(atPath: folder))?.isEmpty == true
             guard isEmpty else {
                 throw CommandFailure(
-                    "\(Escaping.visible(folder)) exists already: --extract needs a new or an empty folder.",
+                    "\(folder.visible) exists already: --extract needs a new or an empty folder.",
                     status: ExitStatus.taskFailed)
             }
-            if let obstacle = EmptyFolder.obstacle(folder) { throw Self.cannotBeReplaced(folder, obstacle) }
+            if let obstacle = FileIO.obstacle(toReplacing: folder) { throw Self.cannotBeReplaced(folder, obstacle) }
         }
         let prefix = ".\(name.utf8.count > 200 ? String(name.prefix(40)) : name).fk-extract-"
         do { try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true) } catch {
             throw CommandFailure(
-                "\(Escaping.visible(parent)) cannot be made: \(error.localizedDescription)",
-                status: ExitStatus.taskFailed)
+                "\(parent.visible) cannot be made: \(error.localizedDescription)", status: ExitStatus.taskFailed)
         }
         Self.sweep(parent, prefix)
         var template = Array("\(parent)/\(prefix)XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else {
-            throw Self.failure("A folder cannot be made in \(Escaping.visible(parent))", errno)
+            throw Self.failure("A folder cannot be made in \(parent.visible)", errno)
         }
         root = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         descriptor = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { throw Self.failure("\(root) cannot be opened", errno) }
         _ = flock(descriptor, LOCK_EX | LOCK_NB)
         guard mkdir("\(root)/content", 0o777) == 0 else { throw Self.failure("\(root)/content cannot be made", errno) }
-        if isThere { EmptyFolder.copyAccess(of: folder, to: "\(root)/content") }
+        if isThere { FileIO.copyAccess(of: folder, to: "\(root)/content") }
     }
 
     deinit { close(descriptor) }
@@ -374,7 +373,7 @@ final class StagingFolder: Sendable {
             guard lstat("\(content)/\(name)", &status) == 0 else { continue }
             guard [S_IFREG, S_IFDIR, S_IFLNK].contains(status.st_mode & S_IFMT) else {
                 throw CommandFailure(
-                    "The archive has a device or a pipe, \(Escaping.visible(name)): it was not unpacked.",
+                    "The archive has a device or a pipe, \(name.visible): it was not unpacked.",
                     status: ExitStatus.taskFailed)
             }
         }
@@ -383,8 +382,8 @@ final class StagingFolder: Sendable {
     /// Gives the folder its name.
     func publish() throws {
         guard rename(content, folder) == 0 else {
-            if errno == EBUSY { throw Self.cannotBeReplaced(folder, EmptyFolder.mounted) }
-            throw Self.failure("\(Escaping.visible(folder)) cannot get its name", errno)
+            if errno == EBUSY { throw Self.cannotBeReplaced(folder, FileIO.mounted) }
+            throw Self.failure("\(folder.visible) cannot get its name", errno)
         }
         remove()
     }
@@ -417,7 +416,7 @@ final class StagingFolder: Sendable {
 
     private static func cannotBeReplaced(_ folder: String, _ obstacle: String) -> CommandFailure {
         CommandFailure(
-            "\(Escaping.visible(folder)) cannot be the folder: \(obstacle), and the folder appears by a rename. Name one below it.",
+            "\(folder.visible) cannot be the folder: \(obstacle), and the folder appears by a rename. Name one below it.",
             status: ExitStatus.taskFailed)
     }
 }

@@ -46,18 +46,18 @@ struct GetCommand: Command {
 
     /// Says which of the finished files are the listings of folders: the person may have meant the files in them.
     private func nameListings() {
-        let urls = options.folders.compactMap { try? URLNormalizer.normalize($0) }
+        let urls = options.folders.compactMap { try? $0.normalizedURL() }
         guard !urls.isEmpty, let reader = try? global.openReader() else { return }
         for url in urls {
             let records = (try? reader.records(url: url)) ?? []
             guard let record = records.first(where: { $0.state == .complete }), let path = record.path,
-                let length = record.expected, length <= FolderListing.maxBytes,
+                let length = record.expected, length <= WebFolder.longestListing,
                 let bytes = FileManager.default.contents(atPath: path),
-                FolderListing.isOne(Array(bytes), of: url.hasSuffix("/") ? url : url + "/")
+                WebFolder.isListing(Array(bytes), of: url.hasSuffix("/") ? url : url + "/")
             else { continue }
-            let shown = ShellWord.quoted(URLMasking.mask(url))
+            let shown = url.masked.shellWord
             context.warn(
-                "\(URLMasking.mask(url)) is a folder, and \(Paths.split(path).name) is the list that its server makes of it. Delete it and "
+                "\(url.masked) is a folder, and \(Paths.split(path).name) is the list that its server makes of it. Delete it and "
                     + "fetch the files with: "
                     + "\(global.suggested("fk trash -y \(shown)")) && \(global.suggested("fk get -r \(shown)"))")
         }
@@ -83,7 +83,7 @@ struct GetCommand: Command {
                 where (options.objects.count > 1 || !tasks.isEmpty) && error.code != .cancelled
             {
                 // One that fails leaves the others alone.
-                context.errors.writeLine("fk: \(Escaping.visible(error.fullText))")
+                context.errors.writeLine("fk: \(error.fullText.visible)")
                 refused += 1
             }
         }
@@ -181,7 +181,7 @@ struct GetCommand: Command {
         _ = try options.run.openLog(context)
         EngineEnvironment(context)?.warnings(about: addition.tasks.sample).forEach(context.warn)
         var answers = AddedAnswers(context, keepsIDs: true)
-        try await answers.add(addition, own: options.run.own, options.run.configure(global))
+        try await answers.add(addition, by: options.run.orders, options.run.configure(global))
         guard answers.failure == nil else { return answers.end(then: "") }
         guard !answers.ids.isEmpty else { return answers.end(then: "nothing runs in the background") }
         do {
@@ -230,7 +230,7 @@ struct RunCommand: Command {
         for name in options.barrels {
             guard let plan = try ShardPlan.read(name, in: WorkPath(global.workPath)) else { continue }
             throw UsageError(
-                "The barrel \(Escaping.visible(name)) is divided into \(plan.count) shards: run each with --shard I/\(plan.count) "
+                "The barrel \(name.visible) is divided into \(plan.count) shards: run each with --shard I/\(plan.count) "
                     + "or --shard auto.", command: ["barrel", "run"])
         }
         if let ids = detached {
@@ -334,7 +334,7 @@ struct RunCommand: Command {
         return handOver(
             count == 0
                 ? "Nothing is waiting to be fetched."
-                : "\(Formatting.count(count, "task")) in the background; watch with: \(global.suggested("fk watch"))")
+                : "\(count.plural("task")) in the background; watch with: \(global.suggested("fk watch"))")
     }
 
     /// Says what a background process does. Returns the exit status.

@@ -16,7 +16,7 @@ struct HelpCommand: Command {
             let names = CommandTable.all.map(\.name) + Set(CommandTable.all.map { $0.path[0] }).sorted()
             let guess = Suggestion.nearest(to: topic.joined(separator: " "), among: names)
             throw UsageError(
-                "There is no command '\(Escaping.visible(topic.joined(separator: " ")))'."
+                "There is no command '\(topic.joined(separator: " ").visible)'."
                     + (guess.map { " Did you mean '\($0)'?" } ?? ""))
         }
         self.topic = topic

@@ -97,7 +97,7 @@ extension Answers {
         lines += report.barrels.map { line("barrel \($0.name)", $0.rate) }
         lines += report.commands.map { command in
             let jobs = command.jobs.map { ", \($0) at once" } ?? ""
-            return line("\(Formatting.count(command.tasks, "task")) of a running command", command.rate) + jobs
+            return line("\(command.tasks.plural("task")) of a running command", command.rate) + jobs
         }
         let commands = report.commands.map { command in
             JSON.members(["jobs": JSON(command.jobs), "rate": JSON(command.rate), "tasks": JSON(command.tasks)])
@@ -122,7 +122,7 @@ extension Answers {
         if global.json {
             JSONOutput(context.output).document(document)
         } else {
-            for line in lines { context.output.writeLine(Escaping.visible(line)) }
+            for line in lines { context.output.writeLine(line.visible) }
         }
         return ExitStatus.done
     }

@@ -48,7 +48,7 @@ struct MiddlewareCommand: Command {
     // MARK: Listing
 
     private func list(_ list: ProgramList) -> Int32 {
-        let untrusted = list.untrusted(at: ProgramHome(global.place)).map(\.name)
+        let untrusted = list.untrusted(in: global.place).map(\.name)
         if global.json {
             let documents = list.programs.map { program in
                 // The time limit is in seconds, and the program has its arguments.
@@ -75,7 +75,7 @@ struct MiddlewareCommand: Command {
             table.add([
                 .init(program.name), .init(program.stage.rawValue), .init("\(program.priority)"),
                 .init(program.barrel ?? ""), .init(Self.seconds(program.timeLimit)),
-                .init(program.arguments.map(ShellWord.quoted).joined(separator: " ")),
+                .init(program.arguments.map(\.shellWord).joined(separator: " ")),
             ])
         }
         table.write(context)
@@ -98,7 +98,7 @@ struct MiddlewareCommand: Command {
     private func test(_ name: String, _ url: String) async throws -> Int32 {
         guard let program = try programs()[name] else { throw ProgramList.missing(name) }
         guard let address = URL(string: url) else {
-            throw DownloadError(.invalidURL, "\(URLMasking.mask(url)) is not a URL.")
+            throw DownloadError(.invalidURL, "\(url.masked) is not a URL.")
         }
         let record = try StoreReader(global.place).records(url: url).first
         let task = TaskContext(
@@ -106,7 +106,7 @@ struct MiddlewareCommand: Command {
             attempt: record.map { max(1, $0.attempts) } ?? 1,
             barrels: record?.barrels ?? [], attributes: record?.task.attributes ?? [:])
         guard program.stage == .response else {
-            return show(try await ProgramTrial.run(program, task), of: program)
+            return show(try await program.tried(task), of: program)
         }
         let folder = try ScratchFolder.make("fk-middleware", context)
         defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -121,10 +121,10 @@ struct MiddlewareCommand: Command {
                 context.errors.writeLine("No finished file of this URL: the program gets an empty one.")
             }
         }
-        return show(try await ProgramTrial.run(program, task, file: file), of: program)
+        return show(try await program.tried(task, file: file), of: program)
     }
 
-    private func show(_ trial: ProgramTrial, of program: MiddlewareProgram) -> Int32 {
+    private func show(_ trial: MiddlewareProgram.Trial, of program: MiddlewareProgram) -> Int32 {
         if global.json {
             let headers = trial.headers.sorted { $0.key < $1.key }.map { JSON.Member($0.key, JSON($0.value)) }
             JSONOutput(context.output).document(
@@ -134,18 +134,18 @@ struct MiddlewareCommand: Command {
                     "stage": .string(program.stage.rawValue), "url": JSON(trial.url),
                 ]))
         } else {
-            for line in Self.lines(trial, program.name) { context.output.writeLine(Escaping.visible(line)) }
+            for line in Self.lines(trial, program.name) { context.output.writeLine(line.visible) }
         }
         return trial.result == .accept ? ExitStatus.done : ExitStatus.taskFailed
     }
 
-    private static func lines(_ trial: ProgramTrial, _ name: String) -> [String] {
+    private static func lines(_ trial: MiddlewareProgram.Trial, _ name: String) -> [String] {
         let reason = trial.reason ?? ""
         switch trial.result {
         case .accept:
             var lines = trial.url.map { ["  url: \($0)"] } ?? []
             for (header, length) in trial.headers.sorted(by: { $0.key < $1.key }) {
-                lines.append("  header \(header): \(length.map { Formatting.count($0, "character") } ?? "removed")")
+                lines.append("  header \(header): \(length.map { $0.plural("character") } ?? "removed")")
             }
             if let path = trial.path { lines.append("  path: \(path)") }
             return ["\(name) accepts" + (lines.isEmpty ? " and changes nothing" : "")] + lines

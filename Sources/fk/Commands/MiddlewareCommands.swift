@@ -78,8 +78,7 @@ enum MiddlewareCommands {
         examples: [.init("fk middleware test sign https://example.com/a.zip", "what it would change")],
         make: {
             MiddlewareCommand(
-                action: .test($0.operands[0], url: try URLNormalizer.normalize($0.operands[1])),
-                context: $1)
+                action: .test($0.operands[0], url: try $0.operands[1].normalizedURL()), context: $1)
         })
 
     private static func program(_ arguments: ParsedArguments, _ context: CommandContext) throws -> MiddlewareProgram {

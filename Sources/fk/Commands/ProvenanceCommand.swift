@@ -67,13 +67,14 @@ struct ProvenanceCommand: Command {
 
     private func write(_ reader: StoreReader, to output: OutputStream) throws -> Int32 {
         let chosen = try tasks.flatMap { try $0.records(reader) }
-        func pass(_ body: ([TaskRecord]) throws -> Void) throws -> BarrelRecord? {
+        func pass(_ body: ([TaskRecord]) throws -> Void) throws -> BarrelOptions? {
             guard let barrel else {
                 try body(chosen)
                 return nil
             }
             return try reader.forEachRecord(
-                ofBarrel: barrel, problem: { context.warn($0.description) }, body)
+                ofBarrel: barrel, problem: { context.warn($0.description) }, body
+            ).options
         }
         var folder = CommonFolder(
             try barrel.map { try reader.forEachMember(of: $0) { _, _ in }.options.directory } ?? nil)
@@ -95,10 +96,10 @@ struct ProvenanceCommand: Command {
         var others = 0
         var leftOut: [String] = []
         let base = folder
-        let group = try pass { records in
+        let options = try pass { records in
             others += records.count { $0.state != .complete }
             let complete = records.filter { $0.state == .complete }
-            let texts = Parallel.map(complete) { record -> (subject: [UInt8], file: [UInt8])? in
+            let texts = complete.mappedInParallel { record -> (subject: [UInt8], file: [UInt8])? in
                 let name = base.name(of: CommonFolder.place(of: record))
                 let file = ProvenanceDocument(record, name: name)
                 return file.sha256.map { sha256 in
@@ -115,12 +116,11 @@ struct ProvenanceCommand: Command {
                 files.add(text.file)
             }
         }
-        output.write("\n],\"predicate\":{\"fk\":\"\(Version.text)\",\"created\":\"\(Timestamp.text(Date()))\"")
-        if let group {
-            let options = group.options
+        output.write("\n],\"predicate\":{\"fk\":\"\(Version.text)\",\"created\":\"\(Date().timestamp)\"")
+        if let options, let barrel {
             let facts = JSON.members(
                 [
-                    "commit": JSON(options.commit), "name": .string(group.name), "origin": JSON(options.origin),
+                    "commit": JSON(options.commit), "name": .string(barrel), "origin": JSON(options.origin),
                     "signedBy": JSON(options.signedBy),
                 ], omittingNull: true)
             output.write(",\"barrel\":" + String(decoding: JSONLayout.text(facts.bytes, indent: nil), as: UTF8.self))
@@ -133,7 +133,7 @@ struct ProvenanceCommand: Command {
 
     private func say(_ others: Int, _ leftOut: [String]) -> Int32 {
         if others > 0, !global.quiet {
-            context.errors.writeLine("fk: \(Formatting.count(others, "file")) left out: not complete")
+            context.errors.writeLine("fk: \(others.plural("file")) left out: not complete")
         }
         for path in leftOut.prefix(ListInput.maxShown) {
             context.warn("\(path) is left out: it is not as fk has left it, and its SHA-256 is not known")
@@ -191,7 +191,7 @@ struct ProvenanceCommand: Command {
     private func replace(_ path: String, _ write: (OutputStream) throws -> Int32) throws -> Int32 {
         var template = Array("\(path).XXXXXX".utf8CString)
         let descriptor = mkstemp(&template)
-        guard descriptor >= 0 else { throw Self.failure("\(Escaping.visible(path)) cannot be written", errno) }
+        guard descriptor >= 0 else { throw Self.failure("\(path.visible) cannot be written", errno) }
         let aside = template.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
         // The file is for everyone, as one that the shell writes: mkstemp keeps it from others.
         let mask = umask(0)
@@ -204,13 +204,12 @@ struct ProvenanceCommand: Command {
             return try write(stream)
         }()
         if let reason = stream.failure {
-            throw CommandFailure(
-                "\(Escaping.visible(path)) cannot be written: \(reason).", status: ExitStatus.taskFailed)
+            throw CommandFailure("\(path.visible) cannot be written: \(reason).", status: ExitStatus.taskFailed)
         }
         let signature = try key.map { try SignatureKey.sshSignature(of: aside, with: $0) }
         if let signature { try Data(signature).write(to: URL(fileURLWithPath: path + ".sig"), options: .atomic) }
         guard rename(aside, path) == 0 else {
-            throw Self.failure("\(Escaping.visible(path)) cannot be written", errno)
+            throw Self.failure("\(path.visible) cannot be written", errno)
         }
         return status
     }

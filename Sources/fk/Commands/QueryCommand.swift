@@ -60,8 +60,7 @@ struct InfoCommand: Command {
         let records = try reference.records(reader)
         if raw {
             for record in records {
-                let document = try InfoFile.rawPayload(reader.home(of: record.id).infoPath(record.id))
-                JSONOutput(context.output).line(json: Array(document.utf8))
+                JSONOutput(context.output).line(json: Array(try reader.storedText(of: record.id).utf8))
             }
         } else if global.json {
             // A URL with several destinations has several documents; usually there is one.
@@ -117,7 +116,7 @@ struct WhyCommand: Command {
             return ExitStatus.done
         }
         for (record, reason, _) in answers {
-            context.print(Escaping.visible("\(record.id.short)  \(record.state.shown): \(reason)"))
+            context.print("\(record.id.short)  \(record.state.shown): \(reason)".visible)
             RecordText(record).history.forEach(context.print)
         }
         return ExitStatus.done
@@ -142,13 +141,13 @@ extension WhyCommand {
     private static func document(_ record: TaskRecord, _ reason: String, _ limit: Bottleneck?) -> JSON {
         let history = record.history.map { line in
             JSON.members([
-                "by": .string(line.by), "time": .string(Timestamp.text(line.time)), "what": .string(line.what),
+                "by": .string(line.by), "time": .string(line.time.timestamp), "what": .string(line.what),
             ])
         }
         return .members([
             "error": record.shownError?.document ?? .null, "history": .array(history), "id": .string(record.id.hex),
             "limitedBy": JSON(limit?.kind.rawValue), "reason": .string(reason), "state": .string(record.state.rawValue),
-            "url": .string(URLMasking.mask(record.task.url)), "waiting": record.waiting?.document ?? .null,
+            "url": .string(record.task.url.masked), "waiting": record.waiting?.document ?? .null,
         ])
     }
 }

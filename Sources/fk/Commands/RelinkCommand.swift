@@ -29,7 +29,7 @@ struct RelinkCommand: Command {
         ],
         make: { arguments, context in
             let address = arguments.operands[1]
-            if let reason = InputURL.fault(in: address) {
+            if let reason = address.urlFault {
                 throw arguments.error(
                     "Not a URL to download: \(reason). The new address is an http or https URL, and no name of a source."
                 )

@@ -51,7 +51,7 @@ struct SetCommand: Command {
         case let text?:
             guard let number = Int(text), abs(number) <= 1 << 40 else {
                 throw arguments.error(
-                    "--priority: '\(Escaping.visible(text))' is not allowed here. Give first, last or a number.")
+                    "--priority: '\(text.visible)' is not allowed here. Give first, last or a number.")
             }
             return .priority(number)
         }
@@ -68,7 +68,7 @@ struct SetCommand: Command {
         for request in requests {
             var reply = try await answers.perform(request)
             if case .count(let count) = reply {
-                reply = .done(note: "attributes of \(Formatting.count(count, "task")) changed")
+                reply = .done(note: "attributes of \(count.plural("task")) changed")
             }
             status = max(status, answers.status(of: reply))
         }

@@ -37,7 +37,7 @@ struct SourceCommand: Command {
         if global.json {
             JSONOutput(context.output).line(.members(["done": true, "note": .string(text)]))
         } else if !global.quiet {
-            context.output.writeLine(Escaping.visible(text))
+            context.output.writeLine(text.visible)
         }
     }
 
@@ -94,7 +94,7 @@ struct SourceCommand: Command {
         for program in list.programs {
             table.add([
                 .init(program.scheme), .init("\(Int(program.timeLimit.inSeconds.rounded(.up))) s"),
-                .init(program.arguments.map(ShellWord.quoted).joined(separator: " ")),
+                .init(program.arguments.map(\.shellWord).joined(separator: " ")),
             ])
         }
         table.write(context)
@@ -116,7 +116,7 @@ struct SourceCommand: Command {
         ReadingTrap.set(context)
         guard let place = try ListedPlace(text, in: SourceImport.registry(context), context.environment) else {
             throw CommandFailure(
-                "'\(Escaping.visible(text))' is no place of a source: write SCHEME:REST.", status: ExitStatus.usage)
+                "'\(text.visible)' is no place of a source: write SCHEME:REST.", status: ExitStatus.usage)
         }
         let transport = try PacedTransport(global.configure, onWait: context.tellWait)
         defer { transport.shutdown() }
@@ -130,24 +130,23 @@ struct SourceCommand: Command {
                 show(file)
             }
         }
-        for fault in list.faults { context.errors.writeLine("fk: \(Escaping.visible(fault.reason))") }
-        for note in list.notes where !global.quiet { context.errors.writeLine(Escaping.visible("fk: \(note).")) }
+        for fault in list.faults { context.errors.writeLine("fk: \(fault.reason.visible)") }
+        for note in list.notes where !global.quiet { context.errors.writeLine("fk: \(note).".visible) }
         if list.faultCount > list.faults.count {
-            context.errors.writeLine("fk: and \(Formatting.count(list.faultCount - list.faults.count, "more fault"))")
+            context.errors.writeLine("fk: and \((list.faultCount - list.faults.count).plural("more fault"))")
         }
         if !global.quiet, !global.json {
             let version = list.commit.map { ", version \($0)" } ?? ""
-            context.errors.writeLine(
-                Escaping.visible("\(Formatting.count(count, "file")), \(Formatting.bytes(bytes))\(version)"))
+            context.errors.writeLine("\(count.plural("file")), \(Formatting.bytes(bytes))\(version)".visible)
         }
         return list.faultCount > 0 || list.isIncomplete ? ExitStatus.taskFailed : ExitStatus.done
     }
 
     private func show(_ file: Manifest.FileFacts) {
-        let url = URLMasking.mask(file.sources.first?.url ?? "")
+        let url = (file.sources.first?.url ?? "").masked
         let name = file.name ?? ""
         guard global.json else {
-            return context.output.writeLine(Escaping.visible("\(file.size.map(String.init) ?? "-") \(name) \(url)"))
+            return context.output.writeLine("\(file.size.map(String.init) ?? "-") \(name) \(url)".visible)
         }
         JSONOutput(context.output).line(
             .members(

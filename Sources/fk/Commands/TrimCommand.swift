@@ -67,7 +67,7 @@ struct TrimCommand: Command {
         let place = global.place
         guard place.exists else { return show(TrimmedFiles()) }
         try place.open(create: false)
-        return show(try DiskTrim(place, by: order).trim(to: limit))
+        return show(try place.trim(to: limit, by: order))
     }
 
     private static let namedFailures = 20
@@ -82,16 +82,15 @@ struct TrimCommand: Command {
             JSONOutput(context.output).document(trimmed.document)
         } else {
             if !global.quiet {
-                for barrel in trimmed.barrels { context.output.writeLine(Escaping.visible("barrel \(barrel)")) }
-                for folder in trimmed.folders { context.output.writeLine(Escaping.visible("folder \(folder.path)")) }
-                for file in trimmed.files { context.output.writeLine(Escaping.visible(file.path)) }
+                for barrel in trimmed.barrels { context.output.writeLine("barrel \(barrel)".visible) }
+                for folder in trimmed.folders { context.output.writeLine("folder \(folder.path)".visible) }
+                for file in trimmed.files { context.output.writeLine(file.path.visible) }
             }
             let names = trimmed.inUse.isEmpty ? "" : "; in use: \(trimmed.inUse.joined(separator: ", "))"
             if !global.quiet || !isEnough {
                 context.errors.writeLine(
-                    Escaping.visible(
-                        "\(Formatting.bytes(trimmed.freedBytes)) freed, \(Formatting.bytes(trimmed.usedBytes)) in finished files"
-                            + "\(isEnough ? "" : names)."))
+                    ("\(Formatting.bytes(trimmed.freedBytes)) freed, \(Formatting.bytes(trimmed.usedBytes)) in finished files"
+                        + "\(isEnough ? "" : names).").visible)
             }
         }
         return isEnough ? ExitStatus.done : ExitStatus.taskFailed

@@ -28,7 +28,7 @@ struct VerbCommand: Command {
         let ids = selectors.compactMap { if case .id(let id) = $0.kind { id } else { nil } }
         if ids.count > 1, ids.count == selectors.count {
             // One request, because another process takes its time for each.
-            let (reply, problems) = try await client.perform(.chosen(ids.map { VerbChoice(id: $0, verb: verb) }))
+            let (reply, problems) = try await client.perform(.chosen(ids, verb))
             answers.withLock { $0.absorb(reply, problems) }
             return end(answers.withLock(\.self))
         }
@@ -172,7 +172,7 @@ struct VerbCommand: Command {
                 bytes += record.received
             }
             guard count > 0 else { return nil }
-            return "Delete the \(Formatting.bytes(bytes)) of \(Formatting.count(count, "unfinished file"))?"
+            return "Delete the \(Formatting.bytes(bytes)) of \(count.plural("unfinished file"))?"
         default: return nil
         }
     }

@@ -68,12 +68,12 @@ struct VerifyCommand: Command {
         var unreadable = 0
         let problem: (DownloadError) -> Void = { error in
             unread += 1
-            context.errors.writeLine("fk: \(Escaping.visible(error.message))")
+            context.errors.writeLine("fk: \(error.message.visible)")
         }
-        FileVerifier(reader).verify(ids, problem: problem) { file in
+        reader.verify(ids, problem: problem) { file in
             counts[file.result, default: 0] += 1
             if file.isUnreadable { unreadable += 1 }
-            let name = file.path.map { paths.name(of: $0) } ?? URLMasking.mask(file.url)
+            let name = file.path.map { paths.name(of: $0) } ?? file.url.masked
             if repair != nil, let renewal = file.renewal {
                 renewals.append(renewal)
                 names[renewal.id] = name
@@ -83,9 +83,9 @@ struct VerifyCommand: Command {
                 if array != nil { files.append(file.document(name)) }
                 if files.count == 256 { write(&files, to: &array) }
             } else if !global.quiet || file.result == .damaged || file.result == .missing || file.isUnreadable {
-                context.output.writeLine(Escaping.visible("\(file.result.rawValue) \(name)"))
+                context.output.writeLine("\(file.result.rawValue) \(name)".visible)
                 if file.result == .damaged || file.isUnreadable, !global.quiet {
-                    context.errors.writeLine(Escaping.visible("  \(file.detail)"))
+                    context.errors.writeLine("  \(file.detail)".visible)
                 }
             }
             return context.output.failure == nil
@@ -114,7 +114,7 @@ struct VerifyCommand: Command {
         let repaired = reader.records(renewals.map(\.id)).filter { $0.state == .complete }
         if !global.json {
             for record in repaired {
-                context.output.writeLine(Escaping.visible("repaired \(names[record.id] ?? "")"))
+                context.output.writeLine("repaired \(names[record.id] ?? "")".visible)
             }
             if !global.quiet {
                 let rest = renewals.count - repaired.count
@@ -177,7 +177,7 @@ extension VerifiedFile {
             "damaged": .array(
                 damaged.map { .members(["end": .integer($0.upperBound), "start": .integer($0.lowerBound)]) }),
             "id": .string(id.hex), "name": .string(name), "path": JSON(path), "reason": .string(reason),
-            "result": .string(result.rawValue), "url": .string(URLMasking.mask(url)),
+            "result": .string(result.rawValue), "url": .string(url.masked),
         ])
     }
 }

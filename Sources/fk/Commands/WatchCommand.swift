@@ -33,7 +33,7 @@ struct WatchCommand: Command {
         let reader = global.place.exists ? try global.openQuery().reportingSilence(context) : nil
         if reader?.isEngineRunning != true, !global.quiet {
             context.errors.writeLine("No process runs the downloads. Start them with: \(global.suggested("fk run"))")
-            divided?.notes.forEach { context.errors.writeLine(Escaping.visible($0)) }
+            divided?.notes.forEach { context.errors.writeLine($0.visible) }
         }
         if let records = try reader.map({ try RecordList($0) }), !records.isEmpty {
             var table = TaskTable(context)
@@ -97,7 +97,7 @@ struct WatchCommand: Command {
             case .start:
                 do {
                     let (count, divided) = try Detach.startAll(RunOptions(saved: context), context)
-                    let notes = ["\(Formatting.count(count, "task")) started"] + (divided?.notes ?? [])
+                    let notes = ["\(count.plural("task")) started"] + (divided?.notes ?? [])
                     screen.post(.answer(.done(note: notes.joined(separator: ". "))))
                 } catch {
                     screen.post(

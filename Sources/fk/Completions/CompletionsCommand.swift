@@ -65,20 +65,18 @@ struct CompletionsCommand: Command {
     /// True if the command does something to a task in this state. Commands that only show tasks act on all.
     static func acts(_ command: String?, on state: DownloadState) -> Bool {
         switch command {
-        case "toggle": return StateMachine.toggles(state) != nil
+        case "toggle": return state.toggleVerb != nil
         case "verify": return state == .complete
         case "relink": return state != .complete
         case "run": return state != .complete && state != .suspend
         default:
-            guard let verb = command.flatMap(Verb.init(rawValue:)) else { return true }
-            if case .to = StateMachine.decide(verb, in: state) { return true }
-            return false
+            return command.flatMap(Verb.init(rawValue:))?.applies(in: state) ?? true
         }
     }
 
     private func write(_ lines: [String]) {
         for line in lines {
-            let parts = line.split(separator: "\t", maxSplits: 1).map { Escaping.visible(String($0)) }
+            let parts = line.split(separator: "\t", maxSplits: 1).map { String($0).visible }
             context.output.writeLine(parts.joined(separator: "\t"))
         }
     }

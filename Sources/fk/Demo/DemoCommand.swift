@@ -28,7 +28,7 @@ struct DemoCommand: Command {
         say("2. fk barrel run \(Self.barrel), and in the middle: SIGKILL.")
         try await run.runAndKill(Self.barrel, at: total * 2 / 5)
         let before = run.totals(Self.barrel)
-        let finished = Formatting.count(before.count(.complete), "file")
+        let finished = before.count(.complete).plural("file")
         say("   Killed. On disk: \(Formatting.bytes(before.received)), \(finished) complete.")
         say("3. The same command again: it continues where it stopped.")
         let status = try await run.finish(Self.barrel)
@@ -46,7 +46,7 @@ struct DemoCommand: Command {
     }
 
     private func say(_ text: String) {
-        if !global.quiet, !global.json { context.output.writeLine(Escaping.visible(text)) }
+        if !global.quiet, !global.json { context.output.writeLine(text.visible) }
     }
 
     private func table(_ results: [DemoRun.Result]) {

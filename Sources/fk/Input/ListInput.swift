@@ -64,21 +64,21 @@ struct ListInput: Sendable {
             form = choice
         }
         if let base = arguments["base"] {
-            if let reason = InputURL.fault(in: base) { throw arguments.error("--base: \(reason).") }
+            if let reason = base.urlFault { throw arguments.error("--base: \(reason).") }
             reading.baseURL = base
         }
         for text in arguments.all("column") {
             let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
             guard parts.count == 2, let column = Manifest.Column(parts[0], name: parts[1]) else {
                 throw arguments.error(
-                    "--column: '\(Escaping.visible(text))' is not FIELD=NAME with FIELD one of url, mirror, path, name, folder, size, "
+                    "--column: '\(text.visible)' is not FIELD=NAME with FIELD one of url, mirror, path, name, folder, size, "
                         + "checksum, md5, sha256 and the other algorithms.")
             }
             reading.columns.append(column)
         }
         if let template = arguments["url-template"] {
             let filled = template.replacing(/\{[^{}]*\}/, with: "x")
-            if let reason = InputURL.fault(in: filled) { throw arguments.error("--url-template: \(reason).") }
+            if let reason = filled.urlFault { throw arguments.error("--url-template: \(reason).") }
             guard filled != template else {
                 throw arguments.error(
                     "--url-template: no column's name is in braces. Write it as 'https://host/{id}'.")
@@ -101,12 +101,12 @@ struct ListInput: Sendable {
             return path
         }
         throw arguments.error(
-            "\(Escaping.visible(URLMasking.mask(text))): a list is a file, '-' for standard input, or an http, https or file URL."
+            "\(text.masked.visible): a list is a file, '-' for standard input, or an http, https or file URL."
         )
     }
 
     /// The name for messages.
-    var source: String { path == "-" ? "standard input" : Escaping.visible(URLMasking.mask(path)) }
+    var source: String { path == "-" ? "standard input" : path.masked.visible }
 
     /// The author of the list: the owner names files on this machine, and a server sends what a URL leads to.
     var speaker: Speaker { NearbyFile.isURL(path) ? .list(source) : .owner }
@@ -146,7 +146,7 @@ struct ListInput: Sendable {
             var manifest: Manifest
             var leftOutKeys: [String] = []
             if !speaker.mayOrder {
-                var reader = ServerListReader(form, fileName: fileName, reading)
+                var reader = ServerList.Reader(form, fileName: fileName, reading)
                 try portions(of: path) { bytes in
                     try reader.parse(bytes)
                     let files = reader.drainFiles()
@@ -299,7 +299,7 @@ struct ListInput: Sendable {
     ///
     /// - Parameter take: receives the bytes, a portion at a time, and the descriptor.
     private func storedPortions(of path: String, _ take: ([UInt8], Int32) throws -> Void) throws {
-        let source = path == "-" ? "standard input" : Escaping.visible(path)
+        let source = path == "-" ? "standard input" : path.visible
         if path == "-", isatty(STDIN_FILENO) == 1 {
             OutputStream.standardError.writeLine("Reading URLs from the terminal, one a line; Ctrl-D ends the list.")
         }
@@ -340,7 +340,7 @@ struct ListInput: Sendable {
                 // The source may be a file of the bag.
                 let (folder, name) = Paths.split(source)
                 place = ListInput.describesBag(name) ? folder.map { "\($0)/\(file)" } ?? file : "\(source)/\(file)"
-                place = Escaping.visible(place)
+                place = place.visible
             }
             self.init(source: place, line: error.line, column: error.column, reason: error.reason)
         }

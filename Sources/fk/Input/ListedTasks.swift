@@ -127,7 +127,7 @@ struct ListedTasks {
     }
 
     /// Takes over how a source's files are asked for. An own `--aws-sigv4` or login of the command stays.
-    mutating func obey(_ orders: SourceOrders) {
+    mutating func obey(_ orders: SourcePage.Orders) {
         settings.options.secretOrigin = orders.address
         settings.attributes.merge(orders.attributes) { $1 }
         if !settings.options.hasLogin {
@@ -183,7 +183,7 @@ struct ListedTasks {
         self.signer = signer
         origin = ListOrigin(source, signer: signer)
         spool = TaskSpool(folder: try ScratchFolder.base(context), shared: settings.options, list: origin)
-        self.source = URLMasking.mask(source)
+        self.source = source.masked
         name = source
         self.skipsBad = skipsBad
         self.settings = settings
@@ -201,12 +201,12 @@ struct ListedTasks {
         for fault in manifest.faults { show(ListInput.Fault(source, fault).description) }
         let faults = refused - hiddenCount + manifest.faultCount
         refused += manifest.faultCount
-        if faults > shown { say("and \(Formatting.count(faults - shown, "more fault"))") }
+        if faults > shown { say("and \((faults - shown).plural("more fault"))") }
         warn(manifest)
         warn(leftOutKeys)
         if let twins {
             context.warn(
-                "\(source): \(Formatting.count(twins.count, "URL")) would give a file the name of another one, such as \(twins.first). "
+                "\(source): \(twins.count.plural("URL")) would give a file the name of another one, such as \(twins.first). "
                     + "Give names in the list, or use fk get with --rename, unless the server names the files.")
         }
         guard spool.isEmpty else { return }
@@ -222,12 +222,12 @@ struct ListedTasks {
         if gone > 0 {
             let more = gone > names.count ? " and \(gone - names.count) more" : ""
             context.warn(
-                "\(source): \(Formatting.count(gone, "member")) of the barrel \(gone == 1 ? "is" : "are") not in the list any more, and "
+                "\(source): \(gone.plural("member")) of the barrel \(gone == 1 ? "is" : "are") not in the list any more, and "
                     + "\(gone == 1 ? "stays" : "stay"): \(names.joined(separator: ", "))\(more)")
         }
         if others > 0 {
             context.warn(
-                "\(source): \(Formatting.count(others, "member")) of the barrel \(others == 1 ? "is" : "are") of other lists, and not in this one"
+                "\(source): \(others.plural("member")) of the barrel \(others == 1 ? "is" : "are") of other lists, and not in this one"
             )
         }
     }
@@ -354,7 +354,7 @@ struct ListedTasks {
         if isHeld { held.append(text) } else { say(text) }
     }
 
-    private func say(_ text: String) { context.errors.writeLine("fk: \(Escaping.visible(text))") }
+    private func say(_ text: String) { context.errors.writeLine("fk: \(text.visible)") }
 
     /// Names what is left out of a server's list because it would steer the program.
     private func warn(_ leftOutKeys: [String]) {
@@ -478,7 +478,7 @@ struct KnownMembers {
                 let name =
                     record.task.fileName ?? record.path?.lastPathPart
                     ?? FileNameRules.name(url: record.task.url, head: nil)
-                if names.count < 10 { names.append(Escaping.visible(name)) }
+                if names.count < 10 { names.append(name.visible) }
             }
         }
         return (gone, others, names)

@@ -5,7 +5,7 @@ import FKMiddleware
 /// Small files beside a file, which describe it: its signature and its digests.
 enum NearbyFile {
     /// True for a URL, false for a path.
-    static func isURL(_ place: String) -> Bool { InputURL.fault(in: place) == nil }
+    static func isURL(_ place: String) -> Bool { place.urlFault == nil }
 
     /// The place with a suffix. In a URL, the suffix stands before the query.
     static func adding(_ suffix: String, to place: String) -> String {
@@ -25,7 +25,7 @@ enum NearbyFile {
     static func answer(
         of place: String, beside subject: String?, _ options: TaskOptions, limit: Int, over transport: any Transport
     ) async throws -> DocumentRequest.Answer {
-        var request = DocumentRequest(url: try URLNormalizer.normalize(place), options: options)
+        var request = DocumentRequest(url: try place.normalizedURL(), options: options)
         let origin = URLOrigin(request.url)
         if let subject, options.secretOrigin(of: subject) == origin {
             request.headers = options.headers ?? []

@@ -58,7 +58,7 @@ enum URLPattern {
         while let open = rest.firstIndex(where: { $0 == "[" || $0 == "{" }) {
             let end: Character = rest[open] == "[" ? "]" : "}"
             guard let close = rest[open...].firstIndex(of: end) else {
-                throw Fault(reason: "'\(Escaping.visible(rest[open...].prefix(60)))' has no '\(end)'")
+                throw Fault(reason: "'\(rest[open...].prefix(60).visible)' has no '\(end)'")
             }
             pieces.append(.text(String(rest[..<open])))
             pieces.append(.choices(try choices(of: String(rest[open...close]))))
@@ -71,13 +71,13 @@ enum URLPattern {
         let inner = String(part.dropFirst().dropLast())
         if part.hasPrefix("{") { return inner.split(separator: ",", omittingEmptySubsequences: false).map(String.init) }
         guard let (first, last, step) = range(inner) else {
-            throw Fault(reason: "'\(Escaping.visible(part.prefix(60)))' is no range: give [1-10], [001-100:5] or [a-z]")
+            throw Fault(reason: "'\(part.prefix(60).visible)' is no range: give [1-10], [001-100:5] or [a-z]")
         }
         let isNumeric = isNumber(first)
         let bounds = isNumeric ? (Int(first), Int(last)) : (code(first), code(last))
         guard isNumeric == isNumber(last), let low = bounds.0, let high = bounds.1, low <= high, step > 0
         else {
-            throw Fault(reason: "'\(Escaping.visible(part.prefix(60)))' has no values: it goes from low to high")
+            throw Fault(reason: "'\(part.prefix(60).visible)' has no values: it goes from low to high")
         }
         guard (high - low) / step < limit else { throw Fault(reason: "it stands for more than \(limit) addresses") }
         return stride(from: low, through: high, by: step).map { value in

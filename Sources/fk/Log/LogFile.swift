@@ -57,7 +57,7 @@ final class LogFile: Sendable {
     /// Writes a line in one piece.
     func write(_ line: LogLine, at time: Date = Date()) {
         guard line.level <= level else { return }
-        let bytes = Array("\(Timestamp.text(time)) \(hidden.mask(line.text))\n".utf8)
+        let bytes = Array("\(time.timestamp) \(hidden.mask(line.text))\n".utf8)
         let failure = state.withLock { state -> Int32? in
             guard state.failure == nil else { return nil }
             rotate(&state)

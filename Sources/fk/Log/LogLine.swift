@@ -29,7 +29,7 @@ struct LogLine: Sendable, Hashable {
     /// The value, in quotation marks if it is empty or has a blank, a quotation mark or an equals sign. A log has no control
     /// characters.
     private static func quoted(_ value: String) -> String {
-        let shown = Escaping.visible(value.count > maxValue ? "\(value.prefix(maxValue))…" : value)
+        let shown = (value.count > maxValue ? "\(value.prefix(maxValue))…" : value).visible
         guard shown.isEmpty || shown.contains(where: { " \"=\u{a0}".contains($0) }) else { return shown }
         return "\"\(shown.replacing("\"", with: "\\\""))\""
     }
@@ -86,7 +86,7 @@ extension LogLine {
 
     /// The line of a task's new state.
     private static func line(_ info: DownloadInfo) -> LogLine {
-        let task = [("id", info.id.short), ("url", URLMasking.mask(info.url))] as [(String, String?)]
+        let task = [("id", info.id.short), ("url", info.url.masked)] as [(String, String?)]
         let attempt = [("attempt", info.attempts > 0 ? "\(info.attempts)" : nil)]
         switch info.state {
         case .action: return LogLine(.info, "started", task + attempt)
@@ -96,7 +96,7 @@ extension LogLine {
         case .error: return LogLine(.error, "failed", task + attempt + reason(info.error))
         case .idle:
             guard let error = info.error else { return LogLine(.debug, "queued", task) }
-            let until = info.waitingUntil.map(Timestamp.text)
+            let until = info.waitingUntil.map(\.timestamp)
             return LogLine(.warn, "retry", task + attempt + [("until", until)] + reason(error))
         case .suspend: return LogLine(.info, "suspended", task + [("bytes", "\(info.count.received)")])
         case .cancel: return LogLine(.info, "cancelled", task)

@@ -21,12 +21,12 @@ enum Attribute {
         var pairs: [String: String?] = [:]
         for text in texts {
             guard let (name, value) = parse(text) else {
-                throw arguments.error("\(written)'\(Escaping.visible(text))' is not NAME=VALUE.")
+                throw arguments.error("\(written)'\(text.visible)' is not NAME=VALUE.")
             }
             pairs.updateValue(value, forKey: name)
         }
         do {
-            _ = try AttributeRules.applying(pairs, to: [:])
+            try pairs.compactMapValues(\.self).checkAsAttributes()
         } catch {
             throw arguments.error("\(written)\(error.message)")
         }

@@ -59,14 +59,13 @@ struct CatOptions: Sendable {
         }
         if let name = arguments.operands.first(where: { SourceReference($0)?.isPublication == true }) {
             throw arguments.error(
-                "\(Escaping.visible(name)) stands for several files: name them by their URLs, or fetch them with fk get -b NAME."
+                "\(name.visible) stands for several files: name them by their URLs, or fetch them with fk get -b NAME."
             )
         }
         if let name = arguments.operands.first(where: { name in
             SourceReference(name).map { $0.rest.hasPrefix("//") && !["http", "https"].contains($0.scheme) } == true
         }), try SourceImport.registry(context)[SourceReference(name)?.scheme ?? ""] != nil {
-            throw arguments.error(
-                "fk cat reads http and https URLs: fk get \(ShellWord.quoted(name)) fetches \(Escaping.visible(name)).")
+            throw arguments.error("fk cat reads http and https URLs: fk get \(name.shellWord) fetches \(name.visible).")
         }
         items = arguments.operands.map { $0.contains("://") ? .url : .task(TaskReference($0)) }
         let urls = arguments.operands.filter { $0.contains("://") }
@@ -80,7 +79,7 @@ struct CatOptions: Sendable {
         if arguments.isGiven("directory"), !keep {
             throw arguments.error("-d is the folder of --keep: without it no file is kept.")
         }
-        window = max(ByteRing.minWindow, try arguments.size("window", "--window") ?? 64 << 20)
+        window = try arguments.size("window", "--window") ?? 64 << 20
         range = try Self.range(arguments)
         if range != nil, keep {
             throw arguments.error("--keep keeps whole files, and --range is a part: give one of them.")
@@ -105,7 +104,7 @@ struct CatOptions: Sendable {
 
     private static func wrongRange(_ text: String, _ arguments: ParsedArguments) -> UsageError {
         arguments.error(
-            "--range: '\(Escaping.visible(text))' is not allowed here. Give A-B or A-, in bytes from 0, such as 0-499 for the first 500."
+            "--range: '\(text.visible)' is not allowed here. Give A-B or A-, in bytes from 0, such as 0-499 for the first 500."
         )
     }
 }

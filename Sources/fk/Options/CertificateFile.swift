@@ -10,7 +10,7 @@ enum CertificateFile {
     static func check(_ path: String, _ arguments: ParsedArguments, _ context: CommandContext) throws -> String {
         guard !path.isEmpty else { throw arguments.error("--cacert: the file's name is empty.") }
         let path = try Paths.absolute(path, from: context.workingDirectory)
-        do throws(DownloadError) { try TrustFiles.checkAuthorities(path) } catch {
+        do throws(DownloadError) { try TransportOptions.checkAuthorities(path) } catch {
             if arguments.has("cacert"), !arguments.isGiven("cacert") {
                 let workPath = WorkPath(context.global.workPath).ofShards.root
                 throw Settings.fault("cacert: \(error.message)", workPath: workPath)
@@ -37,7 +37,7 @@ enum CertificateFile {
         }
         let keyPath = try arguments["key"].map { try Paths.absolute($0, from: context.workingDirectory) }
         for (option, path, isChecked) in [
-            ("--cert", path, TrustFiles.checkAuthorities), ("--key", keyPath ?? path, TrustFiles.checkKey),
+            ("--cert", path, TransportOptions.checkAuthorities), ("--key", keyPath ?? path, TransportOptions.checkKey),
         ] {
             do throws(DownloadError) { try isChecked(path) } catch {
                 throw arguments.error("\(option): \(error.message)")

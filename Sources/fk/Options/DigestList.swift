@@ -49,7 +49,7 @@ struct DigestList: Sendable {
             }
             return
         }
-        let shown = Escaping.visible(NearbyFile.isURL(place) ? URLMasking.mask(place) : place)
+        let shown = (NearbyFile.isURL(place) ? place.masked : place).visible
         let digests: Digests
         do {
             // The list may be on the server of any of the files.
@@ -61,7 +61,7 @@ struct DigestList: Sendable {
         for index in tasks.indices {
             let name = tasks[index].fileName ?? FileNameRules.name(url: tasks[index].url, head: nil)
             do throws(EntryFault) { _ = try digests.give(&tasks[index], as: name) } catch {
-                throw arguments.error("--checksum: \(shown) \(Escaping.visible(error.reason)).")
+                throw arguments.error("--checksum: \(shown) \(error.reason.visible).")
             }
         }
     }
@@ -74,7 +74,7 @@ struct DigestList: Sendable {
         let name = FileNameRules.name(url: task.url, head: nil)
         var looked: [String] = []
         for place in Self.candidates(beside: task.url) {
-            let shown = URLMasking.mask(place)
+            let shown = place.masked
             do {
                 // Files of one folder share its lists.
                 if read[place] == nil {
@@ -85,7 +85,7 @@ struct DigestList: Sendable {
                 }
                 guard let checksum = try read[place]?.get().give(&task, as: name) else { continue }
                 return context.errors.writeLine(
-                    "fk: \(Escaping.visible("\(name): the \(checksum.algorithm.rawValue) digest is from \(shown)"))")
+                    "fk: \("\(name): the \(checksum.algorithm.rawValue) digest is from \(shown)".visible)")
             } catch let error as DownloadError {
                 guard let status = error.status, [401, 403, 404, 410].contains(status) else { throw error }
                 looked.append("\(shown) (HTTP \(status))")
@@ -96,14 +96,14 @@ struct DigestList: Sendable {
             }
         }
         throw CommandFailure(
-            "--checksum auto: there is no digest of \(Escaping.visible(URLMasking.mask(task.url))). Nothing was fetched; looked "
-                + "for: \(Escaping.visible(looked.joined(separator: ", ")))", status: ExitStatus.taskFailed)
+            "--checksum auto: there is no digest of \(task.url.masked.visible). Nothing was fetched; looked "
+                + "for: \(looked.joined(separator: ", ").visible)", status: ExitStatus.taskFailed)
     }
 
     /// The places of lists with digests of a file: named after it, then in its folder.
     static func candidates(beside url: String) -> [String] {
         let path = url.prefix { $0 != "?" && $0 != "#" }
-        let folder = BaseURL.folder(of: url)
+        let folder = url.urlFolder
         return [".sha256", ".sha512"].map { NearbyFile.adding($0, to: url) }
             + ["SHA256SUMS", "sha256sum.txt"].map { folder + $0 + url[path.endIndex...] }
     }
@@ -123,7 +123,7 @@ struct DigestList: Sendable {
         var bytes = packed
         if let unpacker = Unpacker(packed) {
             do { bytes = try unpacker.unpacked(packed, limit: 1 << 30) } catch let fault as Unpacker.Fault {
-                throw arguments.error("--checksum: \(Escaping.visible(URLMasking.mask(place))): \(fault.reason).")
+                throw arguments.error("--checksum: \(place.masked.visible): \(fault.reason).")
             }
             fileName = unpacker.plainName(fileName)
         }
@@ -176,7 +176,7 @@ struct DigestList: Sendable {
         /// The decoded path of a URL, without its query.
         private static func path(of url: String) -> String {
             let path = url.prefix { $0 != "?" && $0 != "#" }
-            return PercentCoding.decodedString(Array(path.utf8)[...]) ?? String(path)
+            return path.percentDecoded ?? String(path)
         }
     }
 
@@ -195,14 +195,14 @@ struct DigestList: Sendable {
             bytes += UnsafeRawBufferPointer(rebasing: chunk[..<count])
             guard bytes.count <= Self.limit else {
                 throw arguments.error(
-                    "--checksum: \(Escaping.visible(place)) is longer than \(Self.limit >> 20) MiB: is it a checksum list?"
+                    "--checksum: \(place.visible) is longer than \(Self.limit >> 20) MiB: is it a checksum list?"
                 )
             }
         }
     }
 
     private func unreadable(_ place: String) -> UsageError {
-        arguments.error("--checksum: \(Escaping.visible(place)) cannot be read: \(String(cString: strerror(errno))).")
+        arguments.error("--checksum: \(place.visible) cannot be read: \(String(cString: strerror(errno))).")
     }
 }
 

@@ -69,7 +69,7 @@ struct HubLayout {
             // The hub's own client moves a reference too.
             guard old.count == 40, old.allSatisfy({ Character(UnicodeScalar($0)).isHexDigit }) else {
                 throw CommandFailure(
-                    "--layout hub: \(Escaping.visible(path)) names no commit. Remove it, so that it can name \(commit).",
+                    "--layout hub: \(path.visible) names no commit. Remove it, so that it can name \(commit).",
                     status: ExitStatus.taskFailed)
             }
             options = .atomic
@@ -84,7 +84,7 @@ struct HubLayout {
             try make()
         } catch {
             throw CommandFailure(
-                "--layout hub: \(Escaping.visible(path)) cannot be made: \(error.localizedDescription)",
+                "--layout hub: \(path.visible) cannot be made: \(error.localizedDescription)",
                 status: ExitStatus.taskFailed)
         }
     }

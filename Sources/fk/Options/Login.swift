@@ -35,7 +35,7 @@ enum Login {
             guard let answer = try ask(name) else {
                 if PasswordPrompt.isPossible { throw arguments.error("--user: no password was given.") }
                 throw arguments.error(
-                    "--user: there is no terminal to ask for the password of \(Escaping.visible(name)). Give NAME:PASSWORD, "
+                    "--user: there is no terminal to ask for the password of \(name.visible). Give NAME:PASSWORD, "
                         + "or use --netrc.")
             }
             password = answer
@@ -77,7 +77,7 @@ enum PasswordPrompt {
         withUnsafeMutableBytes(of: &silent.c_cc) { $0[Int(VEOL)] = interrupt }
         tcsetattr(terminal, TCSAFLUSH, &silent)
         defer { tcsetattr(terminal, TCSAFLUSH, &before) }
-        write(terminal, "Password for \(Escaping.visible(name)): ")
+        write(terminal, "Password for \(name.visible): ")
         let line = readLine(terminal)
         write(terminal, "\n")
         guard line?.utf8.last != interrupt else {

@@ -15,19 +15,18 @@ enum NetrcFile {
         let path = home + "/.netrc"
         let descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
         guard descriptor >= 0 else {
-            throw arguments.error(
-                "\(option): \(Escaping.visible(path)) cannot be read: \(String(cString: strerror(errno))).")
+            throw arguments.error("\(option): \(path.visible) cannot be read: \(String(cString: strerror(errno))).")
         }
         defer { close(descriptor) }
         var status = stat()
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            throw arguments.error("\(option): \(Escaping.visible(path)) is not a file.")
+            throw arguments.error("\(option): \(path.visible) is not a file.")
         }
-        guard let name = host.flatMap({ LoginHost($0) })?.name, status.st_size <= 1 << 20 else { return }
-        guard let bytes = try? SmallFile.read(path, limit: 1 << 20, named: "file of logins") else { return }
+        guard let name = host?.loginHostName, status.st_size <= 1 << 20 else { return }
+        guard let bytes = try? [UInt8](ofFile: path, limit: 1 << 20, named: "file of logins") else { return }
         guard has(name, in: String(decoding: bytes, as: UTF8.self)) else {
             throw arguments.error(
-                "--login-host: \(Escaping.visible(path)) has no login for \(name). Add a line: machine \(name) login NAME password PASSWORD"
+                "--login-host: \(path.visible) has no login for \(name). Add a line: machine \(name) login NAME password PASSWORD"
             )
         }
     }

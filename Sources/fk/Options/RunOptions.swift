@@ -61,7 +61,7 @@ extension ParsedArguments {
         do {
             return try StartTime.parse(text, now: Date())
         } catch {
-            let shown = "--at: '\(Escaping.visible(text))'"
+            let shown = "--at: '\(text.visible)'"
             switch error {
             case .form: throw self.error("\(shown) is not allowed here. Give \(StartTime.forms).")
             case .past: throw self.error("\(shown) is in the past.")

@@ -117,8 +117,7 @@ struct Settings: Sendable, Hashable {
             values[option.name] = parts[1]
         } else {
             let guess = Suggestion.nearest(to: key.lowercased(), among: SavedOption.all.map(\.name))
-            return "'\(Escaping.visible(key))' is no setting of this version"
-                + (guess.map { " (did you mean '\($0)'?)" } ?? "")
+            return "'\(key.visible)' is no setting of this version" + (guess.map { " (did you mean '\($0)'?)" } ?? "")
         }
         return nil
     }
@@ -147,7 +146,7 @@ struct Settings: Sendable, Hashable {
             throw unusable("written", path(workPath: workPath), error)
         }
         do {
-            return try FileLock.exclusively(WorkPath(workPath).settingsLockPath) {
+            return try WorkPath(workPath).withSettingsLock {
                 var settings = try read(workPath: workPath)
                 change(&settings)
                 try settings.write(workPath: workPath)

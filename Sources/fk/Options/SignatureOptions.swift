@@ -45,7 +45,7 @@ struct SignatureOptions: Sendable {
 
     /// The refusal of a URL beside a signed list: nothing proves its file.
     static func besideList(_ url: String) -> String {
-        "--signed-by: \(Escaping.visible(URLMasking.mask(url))) stands beside the list, and nothing proves its file. Put it into "
+        "--signed-by: \(url.masked.visible) stands beside the list, and nothing proves its file. Put it into "
             + "the list, or fetch it by a command of its own."
     }
 
@@ -58,10 +58,9 @@ struct SignatureOptions: Sendable {
         _ bytes: [UInt8], of list: String, _ options: TaskOptions, over transport: any Transport
     ) async throws -> String {
         let signature = try await signature(of: list, options, over: transport)
-        do throws(SignatureFault) { return try key.prove(signature, .bytes(bytes)) } catch {
+        do throws(SignatureKey.Fault) { return try key.prove(signature, .bytes(bytes)) } catch {
             throw CommandFailure(
-                error.error(of: "The list \(Escaping.visible(URLMasking.mask(list)))").message,
-                status: ExitStatus.taskFailed)
+                error.error(of: "The list \(list.masked.visible)").message, status: ExitStatus.taskFailed)
         }
     }
 
@@ -71,8 +70,7 @@ struct SignatureOptions: Sendable {
     func sign(_ task: inout TaskDescription, over transport: any Transport) async throws {
         let signature = try await signature(of: task.url, task.options, over: transport)
         if let fault = key.fault(in: signature) {
-            throw CommandFailure(
-                "\(Escaping.visible(URLMasking.mask(task.url))) was refused: \(fault).", status: ExitStatus.taskFailed)
+            throw CommandFailure("\(task.url.masked.visible) was refused: \(fault).", status: ExitStatus.taskFailed)
         }
         task.options.signature = FileSignature(signature, by: key)
     }
@@ -89,9 +87,9 @@ struct SignatureOptions: Sendable {
                 continue
             }
         }
-        let looked = candidates.map { Escaping.visible(URLMasking.mask($0)) }.joined(separator: ", ")
+        let looked = candidates.map { $0.masked.visible }.joined(separator: ", ")
         throw CommandFailure(
-            "\(Escaping.visible(URLMasking.mask(subject))) was refused: there is no signature of it. Name one with "
+            "\(subject.masked.visible) was refused: there is no signature of it. Name one with "
                 + "--signature; looked for: \(looked)", status: ExitStatus.taskFailed)
     }
 
@@ -99,7 +97,7 @@ struct SignatureOptions: Sendable {
         _ place: String, _ options: TaskOptions, _ subject: String, over transport: any Transport
     ) async throws -> [UInt8] {
         guard NearbyFile.isURL(place) else {
-            return try SmallFile.read(place, limit: SignatureKey.signatureLimit, named: "signature")
+            return try [UInt8](ofFile: place, limit: SignatureKey.signatureLimit, named: "signature")
         }
         return try await NearbyFile.fetch(
             place, beside: subject, options, limit: SignatureKey.signatureLimit, over: transport)
@@ -127,7 +125,7 @@ extension ListInput {
                 of: path, beside: path, options, limit: Self.maxFetched, over: transport)
             bytes = answer.bytes ?? []
             // The host that the owner has named, and not one that it redirects to: the signature is not about addresses.
-            reading.baseURL = reading.baseURL ?? BaseURL.folder(of: path)
+            reading.baseURL = reading.baseURL ?? path.urlFolder
         } else {
             bytes = try contents()
         }
@@ -152,7 +150,7 @@ extension BarrelOptions {
         guard isSame else {
             let known = SignatureKey.shown(signedBy ?? claimedSigner ?? "")
             let other = signer.map { "by the key \(SignatureKey.shown($0))" } ?? "by no key: give --signed-by"
-            let (shown, verb) = (Escaping.visible(name), signedBy == nil ? "claimed to be signed" : "signed")
+            let (shown, verb) = (name.visible, signedBy == nil ? "claimed to be signed" : "signed")
             throw CommandFailure(
                 "The list was refused: the lists of the barrel \(shown) are \(verb) by the key \(known), and this one is "
                     + "signed \(other)", status: ExitStatus.taskFailed)
@@ -173,7 +171,7 @@ extension BarrelOptions {
             })
         else { return }
         throw CommandFailure(
-            "\(Escaping.visible(URLMasking.mask(other.url))) was refused: the barrel \(Escaping.visible(name)) takes only files that "
+            "\(other.url.masked.visible) was refused: the barrel \(name.visible) takes only files that "
                 + "the key \(SignatureKey.shown(signedBy)) has signed. Give its signed list with -i, or another barrel.",
             status: ExitStatus.usage)
     }

@@ -45,7 +45,7 @@ struct SourceImport: Sendable {
             !["magnet", "torrent"].contains(reference.scheme), let registry = try? registry(context),
             registry[reference.scheme] == nil
         else { return nil }
-        return "There is no source for '\(Escaping.visible(reference.scheme)):'. The schemes are "
+        return "There is no source for '\(reference.scheme.visible):'. The schemes are "
             + "\(registry.schemes.joined(separator: ", "))."
     }
 
@@ -58,7 +58,7 @@ struct SourceImport: Sendable {
         _ text: String, _ arguments: ParsedArguments, _ context: CommandContext, isRecursive: Bool = false,
         isSingle: Bool = false
     ) throws {
-        if let fault = InputURL.fault(in: text), text.hasPrefix("magnet:") || text.hasPrefix("torrent:") {
+        if let fault = text.urlFault, text.hasPrefix("magnet:") || text.hasPrefix("torrent:") {
             throw arguments.error("\(fault).")
         }
         words.include = arguments.given("include")
@@ -84,7 +84,7 @@ struct SourceImport: Sendable {
         if layout == .hub, scheme != "hf" {
             throw arguments.error("--layout hub is about a repository of a hub: hf:OWNER/REPO.")
         }
-        if layout.registry != nil, scheme != "oci", scheme != "ollama" {
+        if layout == .oci || layout == .ollama, scheme != "oci", scheme != "ollama" {
             throw arguments.error("--layout \(layout) is about an artifact: oci:REGISTRY/REPO:TAG or ollama:NAME.")
         }
         if layout == .ollama, scheme != "ollama" {
@@ -114,7 +114,7 @@ struct SourceImport: Sendable {
         reading = list.reading
         do throws(DownloadError) {
             guard let found = try Self.record(url, Self.records(list), context) else {
-                throw DownloadError(.invalidURL, "This is no URL.", url: URLMasking.mask(url))
+                throw DownloadError(.invalidURL, "This is no URL.", url: url.masked)
             }
             source = found
         } catch {
@@ -137,7 +137,7 @@ struct SourceImport: Sendable {
         guard let found = try Self.find(origin, words, isSingle: false, Records(), context) else { return nil }
         (source, isFolder, either) = found
         if let fault = otherServer(than: words) {
-            throw CommandFailure(Escaping.visible("The barrel \(fault)"), status: ExitStatus.usage)
+            throw CommandFailure("The barrel \(fault)".visible, status: ExitStatus.usage)
         }
     }
 
@@ -155,7 +155,7 @@ struct SourceImport: Sendable {
             ![old, now].allSatisfy({ URLOrigin($0)?.isAmazon == true })
         else { return nil }
         return
-            "has its files from \(old), and \(URLMasking.mask(source.title)) is at \(now) in this environment. Set the variable of the "
+            "has its files from \(old), and \(source.title.masked) is at \(now) in this environment. Set the variable of the "
             + "server as it was, or name another barrel and folder."
     }
 
@@ -228,7 +228,7 @@ struct SourceImport: Sendable {
         place.choice.takesDigests = words.takesDigests == true
         place.choice.platform = words.platform
         place.choice.isAnonymous = words.isAnonymous == true
-        if let layout = words.layout.flatMap(SourceLayout.init)?.registry { place.choice.layout = layout }
+        place.choice.layout = words.layout.flatMap { .init(rawValue: $0) } ?? .files
         if let depth = words.depth {
             place.choice.depth = depth
             place.choice.isDepthChosen = true
@@ -255,7 +255,7 @@ struct SourceImport: Sendable {
         let kinds = left.filter(\.isGiven).map(\.name)
         guard !kinds.isEmpty else { return }
         context.warn(
-            "\(URLMasking.mask(source.title)) does not name the servers of its files, so this was sent to none of them: "
+            "\(source.title.masked) does not name the servers of its files, so this was sent to none of them: "
                 + "\(kinds.joined(separator: ", ")). A request middleware (fk middleware add) can log in at a server.")
     }
 
@@ -272,7 +272,7 @@ struct SourceImport: Sendable {
     ) async throws -> ListedTasks {
         var settings = settings
         var source = source
-        let title = URLMasking.mask(source.title)
+        let title = source.title.masked
         if let barrel {
             source.memory = ListingMemory(
                 WorkPath(context.global.workPath).listingPath(barrel), scratch: try ScratchFolder.base(context))
@@ -316,7 +316,7 @@ struct SourceImport: Sendable {
             }
         }
         if !context.global.quiet {
-            for note in list.notes { context.errors.writeLine("fk: \(Escaping.visible(note))") }
+            for note in list.notes { context.errors.writeLine("fk: \(note.visible)") }
         }
         if words.takesDigests == true, list.notes.isEmpty {
             context.warn(

@@ -9,15 +9,6 @@ enum SourceLayout: String, CaseIterable, Sendable {
     case hub
     case oci
     case ollama
-
-    /// The layout of an artifact; nil for another one.
-    var registry: RegistryLayout? {
-        switch self {
-        case .plain, .hub: nil
-        case .oci: .oci
-        case .ollama: .ollama
-        }
-    }
 }
 
 /// The two files of an OCI image layout that name its manifests.
@@ -35,7 +26,7 @@ enum OCILayout {
     }
 
     private static func references(_ path: String) -> [String] {
-        (try? SmallFile.read(path, limit: 4 << 20, named: "manifest")).map(RegistryManifestEntry.references(in:)) ?? []
+        (try? [UInt8](ofFile: path, limit: 4 << 20, named: "manifest")).map(RegistryManifestEntry.references(in:)) ?? []
     }
 
     /// The path of a blob below the folder.
@@ -60,7 +51,7 @@ enum OCILayout {
             let origin = barrel.origin, let digest = barrel.commit
         else { return true }
         guard
-            let bytes = try? SmallFile.read("\(folder)/\(path(digest))", limit: 4 << 20, named: "manifest"),
+            let bytes = try? [UInt8](ofFile: "\(folder)/\(path(digest))", limit: 4 << 20, named: "manifest"),
             let manifest = RegistryManifestEntry(bytes, digest: digest, of: origin),
             RegistryManifestEntry.references(in: bytes).allSatisfy({ access("\(folder)/\(path($0))", F_OK) == 0 })
         else { return false }
@@ -70,7 +61,7 @@ enum OCILayout {
             if let found = FileManager.default.contents(atPath: place), Array(found) == bytes { continue }
             do { try Data(bytes).write(to: URL(fileURLWithPath: place), options: .atomic) } catch {
                 throw CommandFailure(
-                    "--layout oci: \(Escaping.visible(place)) cannot be written: \(error.localizedDescription)",
+                    "--layout oci: \(place.visible) cannot be written: \(error.localizedDescription)",
                     status: ExitStatus.taskFailed)
             }
         }
@@ -82,13 +73,13 @@ enum OCILayout {
         let path = "\(folder)/index.json"
         let old: [UInt8]?
         do {
-            old = access(path, F_OK) == 0 ? try SmallFile.read(path, limit: 16 << 20, named: "index") : nil
+            old = access(path, F_OK) == 0 ? try [UInt8](ofFile: path, limit: 16 << 20, named: "index") : nil
         } catch {
             throw CommandFailure("--layout oci: \(error.message)", status: ExitStatus.taskFailed)
         }
         guard let index = manifest.index(joining: old) else {
             throw CommandFailure(
-                "--layout oci: \(Escaping.visible(path)) is no index of an image layout. Choose another folder with -d.",
+                "--layout oci: \(path.visible) is no index of an image layout. Choose another folder with -d.",
                 status: ExitStatus.taskFailed)
         }
         return index

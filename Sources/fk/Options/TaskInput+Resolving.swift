@@ -118,11 +118,11 @@ extension TaskInput {
         }
         let answer = try await request.fetch(over: transport)
         guard let bytes = answer.bytes else { return ([task], 0) }
-        let source = URLMasking.mask(answer.head.url)
+        let source = answer.head.url.masked
         var reading = Manifest.Reading()
-        reading.baseURL = BaseURL.folder(of: answer.head.url)
+        reading.baseURL = answer.head.url.urlFolder
         do {
-            var counter = ServerListReader(.metalink4, reading)
+            var counter = ServerList.Reader(.metalink4, reading)
             let faults = try counter.read(bytes) { _, _ in }.faultCount
             let isSingle = counter.count + faults == 1
             if !isSingle, let option = Self.singleOption(of: task) {
@@ -142,7 +142,7 @@ extension TaskInput {
                 settings.folder = try folder(ofList: task.url)
             }
             var listed = try ListedTasks(ofServer: source, hidden: .never, settings, context)
-            var reader = ServerListReader(.metalink4, reading)
+            var reader = ServerList.Reader(.metalink4, reading)
             let list = try reader.read(bytes) { files, form in
                 try listed.add(
                     files.map { file in
@@ -185,10 +185,10 @@ extension TaskInput {
     /// For several URLs, the message names the invalid one.
     private static func normalize(_ text: String) throws -> String {
         do throws(DownloadError) {
-            return try URLNormalizer.normalize(text)
+            return try text.normalizedURL()
         } catch {
             var error = error
-            error.url = URLMasking.mask(text)
+            error.url = text.masked
             throw error
         }
     }

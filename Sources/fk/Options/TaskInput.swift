@@ -47,7 +47,7 @@ struct TaskInput: Sendable {
         .path("directory", usual: "the current folder"),
         SavedOption(
             name: "proxy", usual: "that of the environment", check: { arguments, _ in _ = try arguments.proxy() },
-            shown: URLMasking.mask),
+            shown: \.masked),
         authorities,
     ]
 
@@ -184,13 +184,13 @@ struct TaskInput: Sendable {
         }
         let urls = try Self.expanded(urls, arguments, context)
         for url in urls {
-            guard let reason = InputURL.fault(in: url) else { continue }
+            guard let reason = url.urlFault else { continue }
             if !url.contains("://"), access(url, F_OK) == 0 {
-                let word = ShellWord.quoted(url)
+                let word = url.shellWord
                 throw arguments.error(
                     Paths.isFolder(url)
-                        ? "\(Escaping.visible(url)) is a folder here and no URL: -d \(word) puts files into it."
-                        : "\(Escaping.visible(url)) is a file here and no URL: -i \(word) reads a list of URLs.")
+                        ? "\(url.visible) is a folder here and no URL: -d \(word) puts files into it."
+                        : "\(url.visible) is a file here and no URL: -i \(word) reads a list of URLs.")
             }
             throw arguments.notURL(url, reason, context)
         }
@@ -260,14 +260,14 @@ struct TaskInput: Sendable {
         guard arguments.has("glob") else {
             if let (url, part) = urls.lazy.compactMap({ url in URLPattern.part(of: url).map { (url, $0) } }).first {
                 context.warn(
-                    "'\(Escaping.visible(part))' is taken as it stands in \(URLMasking.mask(url)). --glob makes several "
+                    "'\(part.visible)' is taken as it stands in \(url.masked). --glob makes several "
                         + "addresses of it, and so does the shell without the quotes.")
             }
             return urls
         }
         return try urls.flatMap { url in
             do throws(URLPattern.Fault) { return try URLPattern.expand(url) } catch {
-                throw arguments.error("--glob: \(Escaping.visible(URLMasking.mask(url))): \(error.reason).")
+                throw arguments.error("--glob: \(url.masked.visible): \(error.reason).")
             }
         }
     }
@@ -300,7 +300,7 @@ struct TaskInput: Sendable {
             }
             if !isFolder { try adopt(&task, arguments, context) }
             for mirror in arguments.all("mirror") {
-                if let reason = InputURL.fault(in: mirror) { throw arguments.error("--mirror: \(reason).") }
+                if let reason = mirror.urlFault { throw arguments.error("--mirror: \(reason).") }
                 task.mirrors.append(mirror)
             }
             if arguments["checksum"] == Self.noChecksum {
@@ -349,10 +349,10 @@ struct TaskInput: Sendable {
         let path = try Paths.absolute(given, from: context.workingDirectory)
         var status = stat()
         guard lstat(path, &status) == 0 else {
-            throw arguments.error("--adopt: \(Escaping.visible(path)): \(String(cString: strerror(errno))).")
+            throw arguments.error("--adopt: \(path.visible): \(String(cString: strerror(errno))).")
         }
         guard status.st_mode & S_IFMT == S_IFREG else {
-            throw arguments.error("--adopt: \(Escaping.visible(path)) is not a regular file.")
+            throw arguments.error("--adopt: \(path.visible) is not a regular file.")
         }
         task.options.adoptPath = path
         guard !arguments.has("output"), !arguments.isGiven("directory") else { return }
@@ -381,19 +381,18 @@ struct TaskInput: Sendable {
         guard text != "-" else { throw arguments.error("-o -: fk cat URL writes to standard output.") }
         let (folder, name) = Paths.split(text)
         guard !name.isEmpty, name != ".", name != "..", name != "-" else {
-            throw arguments.error(
-                "-o: '\(Escaping.visible(text))' does not name a file. A folder is given with -d.")
+            throw arguments.error("-o: '\(text.visible)' does not name a file. A folder is given with -d.")
         }
         guard name.utf8.count <= 255 else {
             throw arguments.error("-o: the name is longer than the 255 bytes that a file's name may have.")
         }
-        if let fault = AskedForName.fault(in: name) {
-            throw arguments.error("-o: '\(Escaping.visible(text))' cannot be the file's name: \(fault).")
+        if let fault = FileNameRules.fault(inAsked: name) {
+            throw arguments.error("-o: '\(text.visible)' cannot be the file's name: \(fault).")
         }
         let place = try folder.map { try Paths.absolute($0, from: base) } ?? base
-        let shown = ShellWord.quoted(Escaping.visible(text))
+        let shown = text.visible.shellWord
         if Paths.isFolder("\(place)/\(name)") {
-            let folder = ShellWord.quoted(Escaping.visible("\(place)/\(name)"))
+            let folder = "\(place)/\(name)".visible.shellWord
             throw arguments.error("-o: \(shown) is a folder: -d \(folder) puts the file into it.")
         }
         if let kind = Self.kind(ofSpecial: "\(place)/\(name)") {
@@ -443,7 +442,7 @@ struct TaskInput: Sendable {
         let headers = try arguments.all("header").map { text in
             do {
                 return try HeaderField.parse(text)
-            } catch let error as InvalidHeader {
+            } catch let error as HeaderField.Invalid {
                 throw arguments.error("-H: \(error.reason).")
             }
         }
@@ -473,7 +472,7 @@ struct TaskInput: Sendable {
         options.caPath = try arguments["cacert"].map { try CertificateFile.check($0, arguments, context) }
         options.cookiePath = try cookieFile(arguments, context)
         options.pinnedPublicKey = arguments["pinnedpubkey"]
-        if let keys = options.pinnedPublicKey, let fault = PinnedPublicKey.fault(in: keys) {
+        if let keys = options.pinnedPublicKey, let fault = TransportOptions.fault(pinnedPublicKey: keys) {
             throw arguments.error("--pinnedpubkey: \(fault).")
         }
         try lookUp(arguments, &options)
@@ -507,12 +506,14 @@ struct TaskInput: Sendable {
             guard !interface.isEmpty else { throw arguments.error("--interface: the name is empty.") }
             options.interface = interface
         }
-        let routes = try arguments.all("resolve").map { text in
-            do throws(DownloadError) { return try HostAddress(text) } catch {
-                throw arguments.error("--resolve: \(error.message)")
+        let routes = arguments.all("resolve")
+        if !routes.isEmpty {
+            options.hostAddresses = try routes.map { text in
+                do throws(DownloadError) { return try .init(text) } catch {
+                    throw arguments.error("--resolve: \(error.message)")
+                }
             }
         }
-        if !routes.isEmpty { options.hostAddresses = routes }
         options.runSeconds = try arguments.seconds("max-time", "--max-time", in: 1...31_536_000)
     }
 
@@ -522,8 +523,8 @@ struct TaskInput: Sendable {
         options.dohURL = arguments["doh-url"]
         if arguments.has("http3") { options.httpVersion = .http3 }
         for (option, fault) in [
-            ("dns-servers", options.dnsServers.flatMap(NameLookup.fault(servers:))),
-            ("doh-url", options.dohURL.flatMap(NameLookup.fault(url:))),
+            ("dns-servers", options.dnsServers.flatMap(TransportOptions.fault(dnsServers:))),
+            ("doh-url", options.dohURL.flatMap(TransportOptions.fault(dohURL:))),
         ] {
             if let fault { throw arguments.error("--\(option): \(fault).") }
         }
@@ -536,10 +537,7 @@ struct TaskInput: Sendable {
     private static func awsSignature(_ arguments: ParsedArguments, _ context: CommandContext) throws -> String? {
         guard let provider = arguments["aws-sigv4"] else { return nil }
         do throws(DownloadError) {
-            _ = try AWSSignature(provider)
-            if try !AWSCredentialFinder(context.environment).hasPlace {
-                _ = try AWSCredentials.usual(environment: context.environment)
-            }
+            try AWSCredentials.check(for: provider, in: context.environment)
         } catch {
             throw arguments.error("--aws-sigv4: \(error.message)")
         }
@@ -555,7 +553,7 @@ struct TaskInput: Sendable {
     private static func cookieFile(_ arguments: ParsedArguments, _ context: CommandContext) throws -> String? {
         guard let given = arguments["cookies"] else { return nil }
         let path = try Paths.absolute(given, from: context.workingDirectory)
-        do throws(DownloadError) { _ = try CookieFile.lines(of: path) } catch {
+        do throws(DownloadError) { _ = try TransportOptions.cookies(in: path) } catch {
             throw arguments.error("--cookies: \(error.message)")
         }
         return path

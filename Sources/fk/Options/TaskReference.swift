@@ -1,6 +1,7 @@
 import FKCore
 import FKManifests
 import FKMiddleware
+import Foundation
 
 /// A reference to existing tasks on the command line.
 enum TaskReference: Sendable, Hashable {
@@ -59,12 +60,12 @@ enum TaskReference: Sendable, Hashable {
     func records(_ reader: StoreReader) throws -> [TaskRecord] {
         switch self {
         case .url(let text):
-            let url = try URLNormalizer.normalize(text)
+            let url = try text.normalizedURL()
             var unnamed: DownloadError?
             let records = try reader.records(url: url) { if $0.remedy == .nameBase { unnamed = $0 } }
             guard records.isEmpty else { return records }
             if let unnamed { throw unnamed }
-            throw DownloadError(.notFound, "There is no task of that URL.", url: URLMasking.mask(url))
+            throw DownloadError(.notFound, "There is no task of that URL.", url: url.masked)
         case .object(let text):
             let name = ListOrigin(text, signer: nil).name
             let records = try reader.records { $0.task.optionsBox?.value.list?.name.isExactly(name) == true }
@@ -84,7 +85,7 @@ enum TaskReference: Sendable, Hashable {
             guard records.isEmpty else { return records }
             throw Self.unknown(name)
         case .path(let text):
-            let path = try Paths.absolute(text, from: ProcessPaths.currentFolder ?? "")
+            let path = try Paths.absolute(text, from: ProcessInfo.currentFolder ?? "")
             let records = try reader.records { CommonFolder.place(of: $0).isExactly(path) }
             guard records.isEmpty else { return records }
             throw Self.unknown(text)
@@ -103,7 +104,7 @@ enum TaskReference: Sendable, Hashable {
     /// - Parameter all: true selects all files of a name. The default is false.
     /// - Throws: `CommandFailure` with a list for a name that several tasks have; the errors of `records`.
     func selectors(in global: GlobalOptions, all: Bool = false) throws -> [TaskSelector] {
-        if case .url(let text) = self { return [.url(try URLNormalizer.normalize(text))] }
+        if case .url(let text) = self { return [.url(try text.normalizedURL())] }
         let records = try recordsHere(global)
         if case .glob = self { return records.map { .id($0.id) } }
         guard records.count == 1 || all else { throw Self.several(records, advice: ", --all for all of them,") }
@@ -121,7 +122,7 @@ enum TaskReference: Sendable, Hashable {
             throw DownloadError(
                 .notFound,
                 "\(record.id.short) is in a shard, and verbs act on one work path: add "
-                    + "--work-path \(ShellWord.quoted(query.home(of: record.id).root)).")
+                    + "--work-path \(query.home(of: record.id).root.shellWord).")
         }
     }
 
@@ -141,7 +142,7 @@ enum TaskReference: Sendable, Hashable {
 
     private static func several(_ records: [TaskRecord], advice: String) -> CommandFailure {
         var lines = records.prefix(8).map { record in
-            "  \(record.id.short)  \(Columns.pad(record.state.shown, to: 9))  \(URLMasking.mask(record.task.url))"
+            "  \(record.id.short)  \(Columns.pad(record.state.shown, to: 9))  \(record.task.url.masked)"
         }
         if records.count > 8 { lines.append("  and \(records.count - 8) more") }
         return CommandFailure(

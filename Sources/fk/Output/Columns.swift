@@ -2,7 +2,7 @@ import FKMiddleware
 
 /// Measures text in terminal columns and cuts it.
 enum Columns {
-    /// The width of a text after `Escaping.visible`.
+    /// The width of a text after `visible`.
     static func width(of text: some StringProtocol) -> Int {
         if text.utf8.allSatisfy({ $0 < 0x80 }) { return text.utf8.count }
         return text.reduce(0) { $0 + width(of: $1) }

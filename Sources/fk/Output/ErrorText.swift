@@ -59,6 +59,6 @@ extension DownloadError {
     var reason: String? {
         guard let underlying else { return nil }
         guard status != nil else { return underlying }
-        return ErrorPage.text(underlying)
+        return underlying.pageLine
     }
 }

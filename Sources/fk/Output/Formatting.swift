@@ -61,9 +61,6 @@ enum Formatting {
     /// The percentage of a fraction in 0...1, rounded down.
     static func percent(_ fraction: Double) -> String { "\(max(0, min(100, Int(fraction * 100 + 1e-9))))%" }
 
-    /// A count and its noun: `1 file`, `2 files`.
-    static func count(_ count: Int, _ noun: String) -> String { Plural.count(count, noun) }
-
     private static func unit(for count: Int64) -> Int {
         var unit = 0
         var value = Double(count)

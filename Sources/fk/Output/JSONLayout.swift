@@ -87,7 +87,7 @@ enum JSONLayout {
     private static func escapingHidden(_ text: [UInt8]) -> [UInt8] {
         var result: [UInt8] = []
         for scalar in String(decoding: text, as: UTF8.self).unicodeScalars {
-            if scalar == "\n" || !Escaping.isHidden(scalar) {
+            if scalar == "\n" || !scalar.isHidden {
                 result.append(contentsOf: String(scalar).utf8)
                 continue
             }

@@ -20,9 +20,9 @@ enum RunEvent: Sendable {
         case .state(let info, let waiting):
             text.member("event", "state")
             text.member("id", info.id.hex)
-            text.member("url", URLMasking.mask(info.url))
+            text.member("url", info.url.masked)
             text.member("state", info.state.rawValue)
-            text.member("time", Timestamp.text(time))
+            text.member("time", time.timestamp)
             if info.attempts > 0 { text.member("attempt", Int64(info.attempts)) }
             if info.state == .complete, let path = info.path { text.member("path", path) }
             // While a task runs, its info may have the error of the attempt before.
@@ -35,7 +35,7 @@ enum RunEvent: Sendable {
         case .progress(let id, let url, let bytes, let bytesPerSecond):
             text.member("event", "progress")
             text.member("id", id)
-            text.member("url", URLMasking.mask(url))
+            text.member("url", url.masked)
             text.member("received", bytes.received)
             text.member("previousReceived", bytes.previousReceived)
             text.member("expected", bytes.expected)
@@ -64,7 +64,7 @@ enum RunEvent: Sendable {
             text.member("bytes", bytes)
             text.member("seconds", json: JSON((seconds * 1000).rounded() / 1000))
         }
-        text.member("time", Timestamp.text(time))
+        text.member("time", time.timestamp)
         text.endObject()
         return text.bytes
     }

@@ -64,7 +64,7 @@ struct JSONArrayOutput {
         let separator = "," + lineStart(inner)
         let blocks = stride(from: 0, to: elements.count, by: 256).map { elements[$0..<min($0 + 256, elements.count)] }
         for group in stride(from: 0, to: blocks.count, by: 16).map({ blocks[$0..<min($0 + 16, blocks.count)] }) {
-            let texts = Parallel.map(Array(group)) { block in
+            let texts = Array(group).mappedInParallel { block in
                 Array(block.map { JSONLayout.text(json($0), indent: inner) }.joined(separator: separator.utf8))
             }
             for text in texts {

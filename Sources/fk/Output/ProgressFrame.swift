@@ -38,7 +38,7 @@ struct ProgressFrame: Sendable {
         let isSingle = total.total == 1 && tasks.count <= 1
         var below: [String] = []
         if let waiting = total.waiting, rows > 1 || isSingle, !isSingle || tasks.isEmpty {
-            below.append(Style.dim(Columns.clip(Escaping.visible(waiting), to: columns, mark: mark), usesColor))
+            below.append(Style.dim(Columns.clip(waiting.visible, to: columns, mark: mark), usesColor))
         }
         if !isSingle { below.append(line(total)) }
         let room = max(isSingle ? 1 : 0, rows - below.count)
@@ -107,13 +107,12 @@ struct ProgressFrame: Sendable {
 
     /// The width that a name needs with its label.
     static func nameColumns(of task: TaskLine) -> Int {
-        Columns.width(of: Escaping.visible(task.name))
-            + (task.label.map { Columns.width(of: Escaping.visible($0)) + 3 } ?? 0)
+        Columns.width(of: task.name.visible) + (task.label.map { Columns.width(of: $0.visible) + 3 } ?? 0)
     }
 
     private func name(of task: TaskLine) -> String {
-        let name = Escaping.visible(task.name)
-        guard let label = task.label.map(Escaping.visible) else { return Columns.fit(name, to: nameWidth, mark: mark) }
+        let name = task.name.visible
+        guard let label = task.label.map(\.visible) else { return Columns.fit(name, to: nameWidth, mark: mark) }
         // The label is what differs, so the name is cut first.
         let shown = Columns.fit(label, to: max(1, nameWidth / 2 - 3), mark: mark)
         let room = nameWidth - Columns.width(of: shown) - 3
@@ -140,7 +139,7 @@ struct ProgressFrame: Sendable {
     }
 
     private func join(name: String, note: String, _ style: Style = .yellow) -> String {
-        let fitted = Columns.clip(Escaping.visible(note), to: columns - nameWidth - 2, mark: mark)
+        let fitted = Columns.clip(note.visible, to: columns - nameWidth - 2, mark: mark)
         return Columns.pad(name, to: nameWidth) + "  " + style(fitted, usesColor)
     }
 

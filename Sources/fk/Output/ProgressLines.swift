@@ -135,7 +135,7 @@ struct FinishedLine: Sendable, Hashable {
     }
 
     private func text(columns: Int?, usesColor: Bool, usesUnicode: Bool, hasRate: Bool) -> String {
-        let name = Escaping.visible(self.name) + (label.map { " (\(Escaping.visible($0)))" } ?? "")
+        let name = self.name.visible + (label.map { " (\($0.visible))" } ?? "")
         let (sign, style, rest) = parts(usesUnicode: usesUnicode, hasRate: hasRate)
         let mark = usesUnicode ? "…" : "~"
         guard let columns else { return "\(style(sign, usesColor)) \(name)  \(rest)" }
@@ -171,7 +171,7 @@ struct FinishedLine: Sendable, Hashable {
         case .suspended: return (usesUnicode ? "‖" : "suspended", .yellow, "suspended, \(size) kept")
         case .cancelled: return (usesUnicode ? "–" : "cancelled", .yellow, "cancelled")
         case .forgotten: return (usesUnicode ? "–" : "forgotten", .yellow, "forgotten")
-        case .failed(let reason): return (usesUnicode ? "✗" : "failed", .red, Escaping.visible(reason))
+        case .failed(let reason): return (usesUnicode ? "✗" : "failed", .red, reason.visible)
         }
     }
 }

@@ -38,23 +38,23 @@ struct ProvenanceDocument {
         json = .members(
             [
                 "completedBy": JSON(record.completedBy.map { "fk \($0)" }),
-                "created": .string(Timestamp.text(record.created)),
+                "created": .string(record.created.timestamp),
                 "digests": .array(digests.map(\.json)), "existed": isForeign ? true : .null,
-                "finished": JSON(record.finished.map(Timestamp.text)), "id": .string(record.id.hex),
+                "finished": JSON(record.finished.map(\.timestamp)), "id": .string(record.id.hex),
                 "insecure": record.task.optionsBox?.value.insecure == true ? true : .null,
                 "list": record.task.optionsBox?.value.list?.document ?? .null,
                 "mirrors": Self.masked(record.task.mirrors),
                 "name": .string(name), "offeredMirrors": Self.masked(record.offered ?? [], book),
-                "redirects": via.map { JSON($0) } ?? .null, "relinkedTo": JSON(record.link.map(URLMasking.mask)),
+                "redirects": via.map { JSON($0) } ?? .null, "relinkedTo": JSON(record.link.map(\.masked)),
                 "response": isForeign ? .null : Self.response(record, book),
                 "signedBy": JSON(record.task.optionsBox?.value.signature?.key), "size": JSON(record.expected),
                 "sources": sources ?? .null, "sourcesAreComplete": .bool(sources != nil && record.trace?.isCut != true),
-                "started": JSON(record.started.map(Timestamp.text)), "url": .string(URLMasking.mask(record.task.url)),
+                "started": JSON(record.started.map(\.timestamp)), "url": .string(record.task.url.masked),
             ], omittingNull: true)
     }
 
     private static func masked(_ urls: [String], _ book: SecretBook = SecretBook([])) -> JSON {
-        urls.isEmpty ? .null : JSON(urls.map { book.mask(URLMasking.mask($0)) })
+        urls.isEmpty ? .null : JSON(urls.map { book.mask($0.masked) })
     }
 
     /// What the server said of the file.
@@ -68,7 +68,7 @@ struct ProvenanceDocument {
                 "httpVersion": .string(head.httpVersion), "lastModified": JSON(validator?.lastModified),
                 "mediaType": JSON(head["Content-Type"].map { book.mask($0) }), "redirects": JSON(head.redirects),
                 "status": JSON(head.status),
-                "url": .string(book.mask(URLMasking.mask(head.url))),
+                "url": .string(book.mask(head.url.masked)),
             ], omittingNull: true)
     }
 
@@ -79,8 +79,8 @@ struct ProvenanceDocument {
         else { return nil }
         var order: [String] = []
         var spans: [String: [JSON]] = [:]
-        for run in (record.trace ?? Trace()).runs(length: length) {
-            let url = book.mask(run.source ?? URLMasking.mask(record.task.url))
+        for run in record.sources(length: length) {
+            let url = book.mask(run.source ?? record.task.url.masked)
             if spans[url] == nil { order.append(url) }
             spans[url, default: []].append(
                 .members(["end": .integer(run.range.upperBound), "start": .integer(run.range.lowerBound)]))

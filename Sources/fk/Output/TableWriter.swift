@@ -30,7 +30,7 @@ struct TableWriter: Sendable {
         var text: String
         var style: Style?
         init(_ text: String, _ style: Style? = nil) {
-            self.text = Escaping.visible(text)
+            self.text = text.visible
             self.style = style
         }
         init(stringLiteral value: String) { self.init(value) }

@@ -22,7 +22,7 @@ enum TaskDocument {
         var text = JSONText()
         text.beginObject()
         text.member("id", record.id.hex)
-        text.member("url", isExport ? record.address(0) : URLMasking.mask(record.task.url))
+        text.member("url", isExport ? record.address(0) : record.task.url.masked)
         if isExport {
             text.key("mirrors")
             text.beginArray()
@@ -67,10 +67,10 @@ enum TaskDocument {
         text.member("contentEncoding", record.validator?.coding)
         text.member("attributes", json: .texts(record.task.attributes))
         text.member("insecure", record.task.optionsBox?.value.insecure ?? false)
-        text.member("created", Timestamp.text(record.created))
-        text.member("started", record.started.map(Timestamp.text))
-        text.member("finished", record.finished.map(Timestamp.text))
-        text.member("lastUsed", record.lastUsed.map(Timestamp.text))
+        text.member("created", record.created.timestamp)
+        text.member("started", record.started.map(\.timestamp))
+        text.member("finished", record.finished.map(\.timestamp))
+        text.member("lastUsed", record.lastUsed.map(\.timestamp))
         text.endObject()
         return text.bytes
     }
@@ -101,7 +101,7 @@ extension Waiting {
     var document: JSON {
         .members([
             "host": JSON(host), "limit": JSON(limit), "policy": JSON(policy), "reason": .string(reason.rawValue),
-            "until": JSON(until.map(Timestamp.text)),
+            "until": JSON(until.map(\.timestamp)),
         ])
     }
 }

@@ -79,7 +79,7 @@ enum Detach {
         if setsid() < 0 { signal(SIGHUP, SIG_IGN) }
         guard let text = try? String(contentsOfFile: path, encoding: .utf8), let handed = parse(text) else {
             throw CommandFailure(
-                "The file \(Escaping.visible(path)), which says what a background run does, cannot be read. Start it again with "
+                "The file \(path.visible), which says what a background run does, cannot be read. Start it again with "
                     + "'\(context.global.suggested("fk run --detach"))'.", status: ExitStatus.taskFailed)
         }
         unlink(path)

@@ -40,7 +40,7 @@ struct EngineEnvironment {
         }
         var names: [String] = []
         for task in tasks {
-            for name in SourceMiddlewares.credentials(for: task, in: own, unlike: engine) where !names.contains(name) {
+            for name in task.credentials(in: own, unlike: engine) where !names.contains(name) {
                 names.append(name)
             }
         }

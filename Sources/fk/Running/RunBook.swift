@@ -25,7 +25,7 @@ struct RunBook: Sendable {
             if case .number(let number) = known { _ = try? FileIO.remove("\(workPath.runsFolder)/\(number)") }
             return nil
         }
-        return try? FileLock.exclusively(workPath.settingsLockPath) {
+        return try? workPath.withSettingsLock {
             let folder = workPath.runsFolder
             try FileIO.makeFolder(folder)
             let numbers = try numbers()
@@ -81,6 +81,6 @@ extension ParsedArguments {
         throw error(
             text.isEmpty
                 ? "--run needs the name of a run: give --run last, or the name that the run showed, such as --run r3."
-                : "--run: '\(Escaping.visible(text))' is not the name of a run. Give last, or a name such as r3.")
+                : "--run: '\(text.visible)' is not the name of a run. Give last, or a name such as r3.")
     }
 }

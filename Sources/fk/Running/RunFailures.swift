@@ -97,16 +97,16 @@ struct RunFailures: Sendable {
     /// A line for each of a few failures; of more, a line for each host and reason, the most frequent first.
     private static func list(_ entries: [Entry]) -> [String] {
         guard entries.count > listLimit else {
-            return entries.map { Escaping.visible("  \(URLMasking.mask($0.url))  \($0.reason)") }
+            return entries.map { "  \($0.url.masked)  \($0.reason)".visible }
         }
         var groups: [String: (count: Int, first: Int)] = [:]
         for entry in entries {
-            let host = HostName.shown(HostName.site(entry.url))
+            let host = entry.url.site.shownSite
             groups["\(host): \(withoutPath(entry.reason))", default: (0, entry.place)].count += 1
         }
         let order = groups.sorted { ($1.value.count, $0.value.first) < ($0.value.count, $1.value.first) }
         let lines = order.prefix(groupLimit).map { text, group in
-            Escaping.visible("  \(Columns.pad(Formatting.count(group.count, "file"), to: 8)) \(text)")
+            "  \(Columns.pad(group.count.plural("file"), to: 8)) \(text)".visible
         }
         return order.count > groupLimit ? lines + ["  and \(order.count - groupLimit) other reasons"] : lines
     }
@@ -119,8 +119,7 @@ struct RunFailures: Sendable {
     /// The login of a command goes to the server of the URL alone, and a redirect may lead to another one that wants a login.
     private static func loginHost(_ error: DownloadError, of url: String) -> String? {
         guard let host = error.url.flatMap({ URLOrigin($0)?.host }), host != URLOrigin(url)?.host else { return nil }
-        return Escaping.visible(
-            "401 comes from \(host), to which the server redirects: --login-host \(host) logs in there.")
+        return "401 comes from \(host), to which the server redirects: --login-host \(host) logs in there.".visible
     }
 
     /// What helps where the reason of the failure names no option.
@@ -145,7 +144,7 @@ struct RunFailures: Sendable {
             403 where path.hasPrefix("/v2/") && path.contains("/blobs/sha"):
             "A registry's file: fk get -r oci:REGISTRY/REPO:TAG uses the saved logins; fk barrel sync does for a barrel of it."
         case 401: loginHost(error, of: url)
-        case 403 where RetryRules.looksSigned(url):
+        case 403 where url.looksSigned:
             "A signed link expires: fk relink URL NEW-URL continues with a new one."
         case 403 where URLOrigin(url)?.isAmazon == true:
             "403: fk get s3://BUCKET/KEY, fk barrel sync for a barrel of a bucket, or --aws-sigv4 aws:amz:REGION:s3 sign the request."

@@ -96,7 +96,7 @@ final class RunPresenter: Sendable {
             if tookOver, open > 0 {
                 showNote(
                     "The process that ran the downloads has ended: this one continues with its own "
-                        + "\(Formatting.count(open, "file")).")
+                        + "\(open.plural("file")).")
             }
         case .following(let pid):
             showNote("Process \(pid) runs the downloads of this work path: following it.")
@@ -125,10 +125,10 @@ final class RunPresenter: Sendable {
             if let json {
                 json.write(.trim(files))
             } else {
-                view.permanent("fk: disk budget: \(Escaping.visible(files.summary))")
+                view.permanent("fk: disk budget: \(files.summary.visible)")
             }
         case .problem(let text):
-            view.permanent("fk: warning: \(Escaping.visible(text))")
+            view.permanent("fk: warning: \(text.visible)")
         }
     }
 
@@ -162,7 +162,7 @@ final class RunPresenter: Sendable {
 
     /// Writes a line that is not part of the JSON output.
     func showNote(_ text: String) {
-        if json == nil, !global.quiet { view.permanent(Escaping.visible(text)) }
+        if json == nil, !global.quiet { view.permanent(text.visible) }
     }
 
     /// The number of requests that failed, and of tasks that could not be created.
@@ -278,7 +278,7 @@ final class RunPresenter: Sendable {
             seconds: begin.map { (ContinuousClock.now - $0.time) / .seconds(1) })
         // A follower hears of a beginning up to a second late, so that the rate of a small file would be too high.
         if let seconds = line.seconds, seconds < 1, !state.withLock(\.isEngine) { line.seconds = nil }
-        line.note = takenName(of: info).map { "\(Escaping.visible($0)) exists" }
+        line.note = takenName(of: info).map { "\($0.visible) exists" }
         view.finished(line)
     }
 
@@ -295,7 +295,7 @@ final class RunPresenter: Sendable {
     private func writeWaiting(_ info: DownloadInfo) {
         guard view.mode == .lines, let until = info.waitingUntil, let error = info.error else { return }
         let seconds = Formatting.duration(max(0, until.timeIntervalSinceNow))
-        view.permanent(Escaping.visible("\(info.shownName): \(error.shortText.asSentence) Next attempt in \(seconds)."))
+        view.permanent("\(info.shownName): \(error.shortText.asSentence) Next attempt in \(seconds).".visible)
     }
 
     private func write(pathOf info: DownloadInfo) {
@@ -396,8 +396,8 @@ final class RunPresenter: Sendable {
         if let leftOut, leftOut.count > 0 {
             let verb = leftOut.count == 1 ? "is" : "are"
             context.say(
-                "\(Formatting.count(leftOut.count, "suspended file")) of \(leftOut.barrel) \(verb) left out: "
-                    + global.suggested("fk resume -b \(ShellWord.quoted(leftOut.barrel))"))
+                "\(leftOut.count.plural("suspended file")) of \(leftOut.barrel) \(verb) left out: "
+                    + global.suggested("fk resume -b \(leftOut.barrel.shellWord)"))
         }
         guard tracker.total + notAdded > 0 else { return }
         var parts = ["\(tracker.count(.complete)) of \(tracker.total) complete"]

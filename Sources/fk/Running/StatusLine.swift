@@ -37,7 +37,7 @@ enum StatusLine {
             parts.append(names.joined(separator: ", "))
         }
         if let waiting = total.waiting { parts.append(waiting) }
-        return Escaping.visible(parts.joined(separator: "; "))
+        return parts.joined(separator: "; ").visible
     }
 
     private static func name(_ task: TaskLine) -> String {

@@ -52,9 +52,7 @@ final class StreamRun: Sendable {
 
     /// This downloader is closed at the end.
     func opened(_ downloader: Downloader) {
-        for token in TokenMiddleware.all(context.environment) {
-            downloader.middlewares.register(request: token, for: token.scope)
-        }
+        downloader.registerTokens(context.environment)
         state.withLock { $0.downloader = downloader }
     }
 

@@ -46,7 +46,7 @@ struct StreamWatch: Sendable {
                 if owner != nil { continue }
                 return fail(
                     "is not fetched any more: its process has ended",
-                    "fk run --work-path \(ShellWord.quoted(home.root)) continues it.")
+                    "fk run --work-path \(home.root.shellWord) continues it.")
             }
             // A request that failed is made again at the next look.
             guard (try? await run()) != nil else { continue }
@@ -55,7 +55,7 @@ struct StreamWatch: Sendable {
     }
 
     private func fail(_ what: String, _ advice: String) {
-        let url = (try? StoreReader(home).record(id)).map { URLMasking.mask($0.task.url) } ?? id.short
+        let url = (try? StoreReader(home).record(id)).map { $0.task.url.masked } ?? id.short
         onFailure(
             CommandFailure(
                 "\(url) \(what). What was written before is a true prefix of the file. \(advice)",

@@ -25,7 +25,7 @@ struct TransferRun: Sendable {
     /// Runs the session. Call it only once, because it releases the requests after they are performed.
     mutating func run() async throws -> Int32 {
         let log = try options.openLog(context)
-        if options.isVerbose { TransportTrace.begin { [errors = context.errors] in errors.writeLine($0) } }
+        if options.isVerbose { TransportLibrary.trace { [errors = context.errors] in errors.writeLine($0) } }
         TransportLibrary.prepare()
         let presenter = RunPresenter(
             context, barrels: try sums(),
@@ -36,7 +36,7 @@ struct TransferRun: Sendable {
         let added = addition?.tasks.sample ?? []
         self.requests = []
         let chains = MiddlewareChains()
-        SourceMiddlewares.register(in: chains, context.environment)
+        chains.registerSources(context.environment)
         let keys = PauseKeys()
         let session = RunSession(
             configure: options.configure(global), goal: goal, requests: requests, addition: addition, own: options.own,
@@ -109,9 +109,9 @@ struct TransferRun: Sendable {
 
     private func warnOfEdited(_ ids: [TaskID]) {
         guard let first = ids.first else { return }
-        let which = ids.count == 1 ? first.short : addition?.barrel.map { "-b \(ShellWord.quoted($0))" } ?? "--all"
+        let which = ids.count == 1 ? first.short : addition?.barrel.map { "-b \($0.shellWord)" } ?? "--all"
         context.warn(
-            "\(Formatting.count(ids.count, "finished file")) \(ids.count == 1 ? "was" : "were") changed after fk wrote "
+            "\(ids.count.plural("finished file")) \(ids.count == 1 ? "was" : "were") changed after fk wrote "
                 + "\(ids.count == 1 ? "it, and stays" : "them, and stay"): \(global.suggested("fk verify --repair \(which)")) fetches what was "
                 + "there.")
     }
@@ -120,7 +120,7 @@ struct TransferRun: Sendable {
         guard count > 0, let barrel = addition?.barrel else { return }
         let is1 = count == 1
         context.warn(
-            "\(Formatting.count(count, "finished file")) \(is1 ? "has" : "have") another version at the source now, and "
+            "\(count.plural("finished file")) \(is1 ? "has" : "have") another version at the source now, and "
                 + "\(is1 ? "stays" : "stay"): \(global.suggested("fk barrel sync", [barrel])) fetches what has changed."
         )
     }
@@ -178,11 +178,14 @@ extension RunOptions {
 
     /// Asks for finished files, with the tokens of their sources.
     ///
+    /// - Parameter each: receives the answers.
     /// - Throws: the errors of the list of programs, and of the transport kind.
-    func refresher(_ context: CommandContext) throws -> FileRefresher {
+    func refresh(_ ids: [TaskID], _ context: CommandContext, each: (RefreshedFile) -> Void) async throws {
         let chains = MiddlewareChains()
-        SourceMiddlewares.register(in: chains, context.environment)
-        return try FileRefresher(configure(context.global), orders.own, chains)
+        chains.registerSources(context.environment)
+        let refresher = try FileRefresher(configure(context.global), orders.own, chains)
+        await refresher.refresh(ids, each: each)
+        refresher.close()
     }
 
     /// The options that have no effect because another process is the engine; nil if there are none.

@@ -20,8 +20,7 @@ struct ShardArray: Hashable {
         func number(_ name: String) throws(ShardError) -> Int? {
             guard let text = environment[name], !text.isEmpty else { return nil }
             guard let number = Int(text), (0...Int(Int32.max)).contains(number) else {
-                throw ShardError(
-                    "--shard auto: the variable \(name) is '\(Escaping.visible(text))', which is no number.")
+                throw ShardError("--shard auto: the variable \(name) is '\(text.visible)', which is no number.")
             }
             return number
         }

@@ -37,7 +37,7 @@ struct ShardOptions: Sendable {
             source = .given(shard)
         } else {
             throw arguments.error(
-                "--shard: '\(Escaping.visible(text))' is no shard. Give I/N with I from 1 to N, such as 3/8, or auto.")
+                "--shard: '\(text.visible)' is no shard. Give I/N with I from 1 to N, such as 3/8, or auto.")
         }
         request = ShardRequest(
             source, count: try arguments.integer("shards", "--shards", in: 1...Shard.maxCount),
@@ -89,7 +89,7 @@ struct ShardPlace: Sendable {
     /// Says how much of the list this shard has.
     func say(_ count: Int, of total: Int) {
         guard !context.global.quiet, !context.global.json else { return }
-        context.errors.writeLine("Shard \(shard): \(count) of \(Formatting.count(total, "file")).")
+        context.errors.writeLine("Shard \(shard): \(count) of \(total.plural("file")).")
     }
 
     /// The options of the run: with `--divide-limits`, this shard's part of its limits.
@@ -113,8 +113,8 @@ extension GlobalOptions {
     func refuseDivided(_ name: String, _ advice: (_ shard: String) -> String) throws {
         guard let plan = try ShardPlan.read(name, in: place), let first = Shard(1, of: plan.count) else { return }
         throw CommandFailure(
-            "The barrel \(Escaping.visible(name)) is divided into \(Formatting.count(plan.count, "shard")). "
-                + advice(ShellWord.quoted(place.shard(first).root)), status: ExitStatus.usage)
+            "The barrel \(name.visible) is divided into \(plan.count.plural("shard")). "
+                + advice(place.shard(first).root.shellWord), status: ExitStatus.usage)
     }
 
     /// Refuses to forget or trash the tasks of a barrel whose shards have taken some: their records and files are in the shards alone.
@@ -131,7 +131,7 @@ extension GlobalOptions {
             return own.suggested("fk barrel \(verb.rawValue)", [name])
         }
         throw CommandFailure(
-            "The barrel \(Escaping.visible(name)) is divided into \(Formatting.count(plan.count, "shard")), which have its tasks and files. "
+            "The barrel \(name.visible) is divided into \(plan.count.plural("shard")), which have its tasks and files. "
                 + "Nothing was done. In the work paths of the shards:",
             lines: commands, status: ExitStatus.taskFailed)
     }
@@ -149,7 +149,7 @@ extension CommandContext {
         guard !homes.isEmpty else { return false }
         warn(
             "Shards have taken some of these tasks, and nothing changed there: their tasks and files stay. Verbs act on one work path: add "
-                + homes.map { "--work-path \(ShellWord.quoted($0))" }.joined(separator: ", then ") + ".")
+                + homes.map { "--work-path \($0.shellWord)" }.joined(separator: ", then ") + ".")
         return true
     }
 }

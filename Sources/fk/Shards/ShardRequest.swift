@@ -16,8 +16,8 @@ enum DividedList: CustomStringConvertible, Sendable, Hashable {
     var isBarrel: Bool { if case .barrel = self { true } else { false } }
     var description: String {
         switch self {
-        case .barrel(let name): "the barrel \(Escaping.visible(name))"
-        case .lists(let folder): "the list in \(Escaping.visible(folder))"
+        case .barrel(let name): "the barrel \(name.visible)"
+        case .lists(let folder): "the list in \(folder.visible)"
         }
     }
     /// For the beginning of a sentence.
@@ -140,7 +140,7 @@ extension ShardPlan {
     fileprivate func checked(_ count: Int, _ list: DividedList) throws(ShardError) -> Self {
         guard count == self.count else {
             throw ShardError(
-                "\(list.capitalized) is divided into \(Formatting.count(self.count, "shard")), not \(count). "
+                "\(list.capitalized) is divided into \(self.count.plural("shard")), not \(count). "
                     + (list.isBarrel
                         ? "To divide it anew, finish or stop its shards, and make another barrel of what is missing: "
                             + "'fk barrel export --missing'."

@@ -42,7 +42,7 @@ enum Paths {
         guard let real = realpath(path, nil) else { return nil }
         defer { free(real) }
         if let text = String(validatingCString: real) { return text }
-        throw UsageError("\(Escaping.visible(path)) leads to a place whose name is not UTF-8: fk cannot use it.")
+        throw UsageError("\(path.visible) leads to a place whose name is not UTF-8: fk cannot use it.")
     }
 
     private static func noCurrentFolder(_ path: String) -> UsageError {
@@ -50,16 +50,16 @@ enum Paths {
         let isGone = stat(".", &status) != 0 || status.st_nlink == 0
         return UsageError(
             "The current folder \(isGone ? "does not exist any more" : "has a name that is not UTF-8"): give an absolute "
-                + "path in the place of '\(Escaping.visible(path))', or go to another folder.")
+                + "path in the place of '\(path.visible)', or go to another folder.")
     }
 
     /// The path of a folder that a list's or source's files go to without `-d`.
     ///
     /// - Throws: `CommandFailure` if a file has that name.
     static func notFile(_ folder: String) throws -> String {
-        guard FileNames.exists(folder), !isFolder(folder) else { return folder }
+        guard folder.existsOnDisk, !isFolder(folder) else { return folder }
         throw CommandFailure(
-            "The files would go to the folder \(Escaping.visible(folder)), and a file has that name. Give another folder with -d DIR.",
+            "The files would go to the folder \(folder.visible), and a file has that name. Give another folder with -d DIR.",
             status: ExitStatus.usage)
     }
 

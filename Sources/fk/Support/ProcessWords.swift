@@ -32,7 +32,7 @@ enum ProcessWords {
         for (index, word) in arguments.enumerated().dropFirst() {
             guard let text = String(validating: word, as: UTF8.self) else {
                 let option = words.last.flatMap { $0.utf8.first == UInt8(ascii: "-") ? $0.prefix { $0 != "=" } : nil }
-                let place = option.map { ", after \(Escaping.visible($0.prefix(20)))," } ?? ""
+                let place = option.map { ", after \($0.prefix(20).visible)," } ?? ""
                 throw UsageError(
                     "Argument \(index)\(place) is not UTF-8 text. Names of files and folders have to be UTF-8 here.")
             }

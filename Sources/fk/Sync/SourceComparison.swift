@@ -269,11 +269,11 @@ struct SourceComparison {
                 .members(
                     [
                         "name": .string(file.name), "result": .string(word), "size": JSON(file.size),
-                        "url": .string(URLMasking.mask(file.url)),
+                        "url": .string(file.url.masked),
                     ], omittingNull: true))
         }
         let size = hasSize ? " \(file.size.map(String.init) ?? "-")" : ""
-        context.output.writeLine(Escaping.visible("\(word)\(size) \(file.name)"))
+        context.output.writeLine("\(word)\(size) \(file.name)".visible)
     }
 
     /// `3 new (1.2 GiB), 1 changed, 7 same, 0 gone`

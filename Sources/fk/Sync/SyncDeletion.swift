@@ -25,7 +25,7 @@ struct SyncDeletion {
     func isAllowed() -> Bool {
         guard isTooMuch else { return true }
         context.errors.writeLine(
-            "fk: \(barrel): \(comparison.number(.gone)) of \(Formatting.count(comparison.members, "file")) are gone from the source, "
+            "fk: \(barrel): \(comparison.number(.gone)) of \(comparison.members.plural("file")) are gone from the source, "
                 + "which is more than --max-delete \(options.limit) allows: nothing was deleted.")
         return false
     }
@@ -94,12 +94,12 @@ struct SyncDeletion {
         }
         guard !deleted.isEmpty else { return }
         try confirm(deleted)
-        let (reply, problems) = try await client.perform(.chosen(deleted.map { VerbChoice(id: $0.id, verb: .trash) }))
+        let (reply, problems) = try await client.perform(.chosen(deleted.map(\.id), .trash))
         Answers(context).warn(problems)
         if case .failed(let error) = reply { throw error }
         for file in deleted {
             let path = records[file.id]?.ofFinished.path
-            let isThere = path.map { FileNames.exists($0) } ?? false
+            let isThere = path.map { $0.existsOnDisk } ?? false
             comparison.print(file, as: isThere ? "gone" : "deleted")
             if makesRoom, !isThere, let path { Self.removeEmptyFolders(above: path, of: file.name) }
         }
@@ -127,8 +127,7 @@ struct SyncDeletion {
         guard !options.isConfirmed else { return }
         let verb = files.count == 1 ? "is" : "are"
         guard
-            try Confirmation(context).ask(
-                "Delete \(Formatting.count(files.count, "file")) that \(verb) gone from the source?")
+            try Confirmation(context).ask("Delete \(files.count.plural("file")) that \(verb) gone from the source?")
         else {
             for file in files { comparison.print(file) }
             throw CommandFailure("Nothing was deleted.", status: ExitStatus.taskFailed)

@@ -8,7 +8,7 @@ enum WatchDetails {
         let text = RecordText(record)
         var lines = text.facts
         if record.state != .action, record.state != .complete {
-            lines += ["", "why: " + Escaping.visible(text.reason(engineRuns: engineRuns))]
+            lines += ["", "why: " + text.reason(engineRuns: engineRuns).visible]
         }
         let connections = connections(record, usesUnicode: usesUnicode)
         if !connections.isEmpty { lines += ["", "connections:"] + connections }

@@ -60,12 +60,12 @@ struct WatchFrame {
         ]
         var parts = columns >= 60 ? ["fk watch"] : []
         // In front of the counts, because a narrow title is cut at its end.
-        if !model.filter.isEmpty { parts.append("/\(Escaping.visible(model.filter))") }
+        if !model.filter.isEmpty { parts.append("/\(model.filter.visible)") }
         for (state, word) in words {
             let count = model.watched.counts[state] ?? 0
             if count > 0 { parts.append("\(count) \(word)") }
         }
-        if let barrel = model.barrel { parts.append("barrel \(Escaping.visible(barrel))") }
+        if let barrel = model.barrel { parts.append("barrel \(barrel.visible)") }
         if !model.marked.isEmpty { parts.append("\(model.marked.count) marked") }
         if model.sorting != .state { parts.append("by \(model.sorting.rawValue)") }
         let left = Self.whole(parts, to: max(1, columns - Columns.width(of: rate) - 2), mark: mark)
@@ -91,12 +91,12 @@ struct WatchFrame {
 
     private func status(_ model: WatchModel) -> String {
         if let silent = model.watched.silentEngine {
-            return Style.yellow(Columns.clip(Escaping.visible(silent), to: columns, mark: mark), usesColor)
+            return Style.yellow(Columns.clip(silent.visible, to: columns, mark: mark), usesColor)
         }
         guard let owner = model.watched.owner else { return "" }
         guard let pid = owner else {
             let text = "No process runs the downloads. Start them with: \(runCommand), or x"
-            return Style.yellow(Columns.clip(Escaping.visible(text), to: columns, mark: mark), usesColor)
+            return Style.yellow(Columns.clip(text.visible, to: columns, mark: mark), usesColor)
         }
         var text = "Process \(pid) runs the downloads."
         if let limit = model.watched.limit { text += " Limit \(Formatting.rate(Double(limit)))." }
@@ -112,14 +112,14 @@ struct WatchFrame {
     }
 
     private func bottom(_ model: inout WatchModel) -> String {
-        func fit(_ text: String) -> String { Columns.clip(Escaping.visible(text), to: columns, mark: mark) }
+        func fit(_ text: String) -> String { Columns.clip(text.visible, to: columns, mark: mark) }
         switch model.prompt {
         case .filter(let text): return Style.bold(fit("/\(text)_"), usesColor)
         case .confirm(let verb, let ids, let name):
             let verb = verb == .forget ? "Forget" : "Cancel"
             let bytes = "\(ids.count == 1 ? "its" : "their") unfinished bytes"
             // The keys are seen on every terminal: the name gives way, then the words.
-            let name = Escaping.visible(name)
+            let name = name.visible
             let least = min(12, Columns.width(of: name)) + 1
             let ends = [" and delete \(bytes)? y/n", " and delete bytes? y/n", "? y/n"]
             let end = ends.first { Columns.width(of: verb + $0) + least <= columns } ?? "? y/n"

@@ -99,7 +99,7 @@ extension WatchModel {
             }
             return [.request(EngineMessage(.change(changes)))]
         case .character(" "):
-            guard page != .list || marked.isEmpty else { return verbs { StateMachine.toggles($0.state) } }
+            guard page != .list || marked.isEmpty else { return verbs { $0.state.toggleVerb } }
             return [.request(EngineMessage(.toggle(.id(info.id))))]
         case .character("r"): return verbs { _ in .retry }
         case .character("f"):
@@ -134,9 +134,10 @@ extension WatchModel {
     }
 
     private mutating func verbs(_ verb: (DownloadInfo) -> Verb?) -> [Effect] {
-        let choices = acted.compactMap { info in verb(info).map { VerbChoice(id: info.id, verb: $0) } }
+        let choices = acted.compactMap { info in verb(info).map { (id: info.id, verb: $0) } }
         if choices.count == 1 { return [.request(EngineMessage(.verb(choices[0].verb, .id(choices[0].id))))] }
-        return choices.isEmpty ? [] : [.request(EngineMessage(.chosen(choices)))]
+        return choices.isEmpty
+            ? [] : [.request(EngineMessage(.chosen(choices.map { .init(id: $0.id, verb: $0.verb) })))]
     }
 
     private mutating func start() -> [Effect] {
@@ -184,7 +185,7 @@ extension WatchModel {
         case (.confirm(let verb, let ids, _), .character("y")), (.confirm(let verb, let ids, _), .character("Y")):
             self.prompt = nil
             guard ids.count > 1 else { return ids.map { .request(EngineMessage(.verb(verb, .id($0)))) } }
-            return [.request(EngineMessage(.chosen(ids.map { VerbChoice(id: $0, verb: verb) })))]
+            return [.request(EngineMessage(.chosen(ids, verb)))]
         case (.confirm, .character("n")), (.confirm, .character("N")), (.confirm, .escape), (.confirm, .enter):
             self.prompt = nil
         default: break

@@ -110,7 +110,7 @@ struct WatchModel: Sendable {
                 let notes = (changed.isEmpty ? results : changed).map(\.note)
                 return message = "\(changed.count) of \(results.count) tasks: \(Self.sum(of: notes))"
             }
-            let name = watched.tasks[result.id]?.info.shownName ?? URLMasking.mask(result.url)
+            let name = watched.tasks[result.id]?.info.shownName ?? result.url.masked
             message = "\(name): \(result.note)"
         case .done(let note): message = note
         case .failed(let error): message = error.shortText
@@ -186,7 +186,7 @@ struct WatchModel: Sendable {
         if let barrel, !info.barrels.containsExactly(barrel) { return false }
         guard !needle.isEmpty else { return true }
         return info.shownName.lowercased().contains(needle)
-            || URLMasking.mask(info.url).lowercased().contains(needle)
+            || info.url.masked.lowercased().contains(needle)
             || (state != nil && ShownState(info.state) == state)
             || info.barrels.contains { $0.lowercased().contains(needle) }
     }

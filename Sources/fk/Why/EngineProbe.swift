@@ -46,7 +46,7 @@ struct EngineProbe {
                 return connection
             }
         }
-        let notice = WaitNotice.read(from: reader.workPath)
+        let notice = reader.workPath.waitNotice
         var found: [TaskID: Bottleneck.Measures] = [:]
         for id in ids {
             guard let now = looks.last?.tasks[id], now.state == .action else { continue }
@@ -56,7 +56,7 @@ struct EngineProbe {
             measures.isWhole = now.expected.map { now.received >= $0 } ?? false
             measures.program = program(of: id)
             measures.limits = own(now, looks)
-            measures.policy = notice.hosts[HostName.site(now.nextURL)]?.policy
+            measures.policy = notice.hosts[now.nextURL.site]?.policy
             found[id] = measures
         }
         return found
@@ -116,7 +116,7 @@ struct EngineProbe {
 
     // MARK: /proc
 
-    private struct EngineThread {
+    private struct ThreadState {
         /// The seconds that it ran, and those that it was ready to run and waited for a processor.
         var ran = 0.0
         var queued = 0.0
@@ -124,13 +124,13 @@ struct EngineProbe {
         var isWaiting: Bool
     }
 
-    private func threads() -> [String: EngineThread] {
+    private func threads() -> [String: ThreadState] {
         let folder = "/proc/\(pid)/task"
-        var found: [String: EngineThread] = [:]
+        var found: [String: ThreadState] = [:]
         for id in (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? [] {
             // The name in brackets may have spaces.
             guard let text = Self.text("\(folder)/\(id)/stat"), let end = text.lastIndex(of: ")") else { continue }
-            var thread = EngineThread(isWaiting: text[end...].hasPrefix(") D"))
+            var thread = ThreadState(isWaiting: text[end...].hasPrefix(") D"))
             let times = Self.text("\(folder)/\(id)/schedstat")?.split(separator: " ").compactMap { Double($0) } ?? []
             if times.count > 1 { (thread.ran, thread.queued) = (times[0] / 1e9, times[1] / 1e9) }
             found[id] = thread

@@ -51,7 +51,7 @@ struct BarrelFileTests {
             String(repeating: "é", count: 51),
         ])
     func badNames(name: String) throws {
-        #expect(throws: DownloadError.self) { try BarrelName.validate(name) }
+        #expect(throws: DownloadError.self) { try name.validateAsBarrelName() }
         let scratch = try ScratchWorkPath()
         #expect(throws: DownloadError.self) { try BarrelFile.write(barrel(name, members: 0), in: scratch.path) }
         #expect(scratch.names(scratch.path.barrelsFolder).isEmpty)

@@ -85,8 +85,8 @@ struct PublishingFolderTests {
             "http://a.example./1", "http://[2001:db8:0::1]/1", "http://[2001:db8::1]/1", "http://a.example/3",
             "http://me@a.example/1", "http://a.example?q", "",
         ] {
-            #expect(texts.site(of: url) == HostName.site(url), "\(url)")
-            #expect(texts.site(of: url) == HostName.site(url), "\(url), again")
+            #expect(texts.site(of: url) == url.site, "\(url)")
+            #expect(texts.site(of: url) == url.site, "\(url), again")
         }
     }
 }

@@ -28,7 +28,7 @@ import Testing
                         return "the URL \(url)"
                     }
                     for (name, value) in answer.headers {
-                        guard HTTPToken.isFieldName(name), value.map(HTTPToken.isFieldValue) ?? true else {
+                        guard name.isFieldName, value.map(\.isFieldValue) ?? true else {
                             return "the header \(name)"
                         }
                     }
@@ -37,7 +37,7 @@ import Testing
                     }
                     if stage != .request, answer.url != nil || !answer.headers.isEmpty { return "of another stage" }
                 } catch {
-                    if error.text.unicodeScalars.contains(where: Escaping.isHidden) || error.text.utf8.count > 1_000 {
+                    if error.text.unicodeScalars.contains(where: \.isHidden) || error.text.utf8.count > 1_000 {
                         return "a fault that cannot be shown: \(error.text.debugDescription)"
                     }
                 }

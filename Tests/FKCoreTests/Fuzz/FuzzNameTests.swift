@@ -30,9 +30,9 @@ struct FuzzNameTests {
     func askedFor(shard: Int) async throws {
         try await FuzzRun("names asked for", usual: 100_000)(shard: shard, of: FuzzRun.shards.count) { random in
             let name = NastyText.make(&random)
-            guard AskedForName.fault(in: name) == nil else {
+            guard FileNameRules.fault(inAsked: name) == nil else {
                 // The same when the name is made safe: there is always one that can be used.
-                return AskedForName.fault(in: FileNameRules.clean(name)).map { "\(name.debugDescription): \($0)" }
+                return FileNameRules.fault(inAsked: FileNameRules.clean(name)).map { "\(name.debugDescription): \($0)" }
             }
             let isWrong =
                 name.utf8.contains { $0 == 0x2f || $0 < 0x20 || $0 == 0x7f } || name.utf8.elementsEqual("..".utf8)
@@ -49,16 +49,15 @@ struct FuzzNameTests {
     func barrels(shard: Int) async throws {
         try await FuzzRun("barrel names", usual: 40_000)(shard: shard, of: FuzzRun.shards.count) { random in
             let name = NastyText.make(&random)
-            let file = BarrelName.fileName(name)
+            let file = name.barrelFileName
             let isSafe =
                 file.utf8.count <= 240 && file.utf8.first != 0x2e
                 && file.utf8.allSatisfy {
                     $0 > 0x20 && $0 < 0x7f && $0 != 0x2f && $0 != 0x5c
                 }
             if !isSafe { return name.isEmpty ? nil : "\(name.debugDescription) -> \(file.debugDescription)" }
-            guard (try? BarrelName.validate(name)) != nil, !file.contains("%~") else { return nil }
-            return PercentCoding.decoded(Array(file.utf8)[...]) == Array(name.utf8)
-                ? nil : "\(name.debugDescription) is lost"
+            guard (try? name.validateAsBarrelName()) != nil, !file.contains("%~") else { return nil }
+            return Array(file.utf8)[...].percentDecoded == Array(name.utf8) ? nil : "\(name.debugDescription) is lost"
         }
     }
 
@@ -67,7 +66,7 @@ struct FuzzNameTests {
         if let fault = plainFault(name) { return fault }
         guard FileNameRules.clean(name).utf8.elementsEqual(name.utf8) else { return "another one when cleaned again" }
         for own in [FileNameRules.partName(for: name, id: id), FileNameRules.rejectedName(for: name, id: id)] {
-            guard AskedForName.isOneComponent(own), own.utf8.first == 0x2e, own.contains(id.hex.prefix(16)) else {
+            guard FileNameRules.isOneComponent(own), own.utf8.first == 0x2e, own.contains(id.hex.prefix(16)) else {
                 return "our own name for it is \(own.debugDescription)"
             }
         }
@@ -83,7 +82,7 @@ struct FuzzNameTests {
         if bytes.contains(where: { $0 == 0x2f || $0 == 0x5c || $0 < 0x20 || $0 == 0x7f }) {
             return "a path or a control"
         }
-        if name.unicodeScalars.contains(where: Escaping.isHidden) { return "invisible characters" }
+        if name.unicodeScalars.contains(where: \.isHidden) { return "invisible characters" }
         if [0x2e, 0x2d, 0x7e, 0x20].contains(first) { return "a bad beginning" }
         if last == "." || last.properties.isWhitespace { return "a bad end" }
         let folded = name.lowercased()

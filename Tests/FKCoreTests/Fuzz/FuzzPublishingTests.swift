@@ -47,8 +47,8 @@ struct FuzzPublishingTests {
             guard let info = await bench.messager.info(.id(reply.id)), info.state == .complete, let path = info.path
             else { continue }
             complete += 1
-            #expect(path.folderPart == bench.out && AskedForName.isOneComponent(path.lastPathPart))
-            #expect(!path.unicodeScalars.contains(where: Escaping.isHidden), "\(path.debugDescription)")
+            #expect(path.folderPart == bench.out && FileNameRules.isOneComponent(path.lastPathPart))
+            #expect(!path.unicodeScalars.contains { $0.isHidden }, "\(path.debugDescription)")
             if try bench.stored(reply.id).isForeign != true { #expect(try bytes(path) == Self.content) }
         }
         #expect(complete > 20)
@@ -59,7 +59,7 @@ struct FuzzPublishingTests {
             #expect(try traps.foreign()[name] == kind, "\(name.debugDescription)")
         }
         if policy == .overwrite {
-            for name in bench.names { #expect(AskedForName.isOneComponent(name)) }
+            for name in bench.names { #expect(FileNameRules.isOneComponent(name)) }
         }
     }
 
@@ -128,7 +128,7 @@ private final class TrapFolder {
     /// - Parameter mayBeFile: false for the name of a part file: a file of that name is one of ours that was lost.
     func set(_ name: String, _ random: inout SeededRandom, mayBeFile: Bool = true) throws {
         let path = out + "/" + name
-        guard AskedForName.isOneComponent(name) else { return }
+        guard FileNameRules.isOneComponent(name) else { return }
         let done: Bool
         switch random.below(mayBeFile ? 6 : 5) {
         case 0: done = symlink(outsidePath + "/victim", path) == 0

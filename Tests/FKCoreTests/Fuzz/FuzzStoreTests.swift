@@ -135,7 +135,7 @@ struct FuzzStoreTests {
         #expect(try folder.read("outside/victim") == [1, 2, 3])
         #expect(try FileIO.names(in: folder.path + "/outside") == ["victim"])
         #expect(try FileIO.names(in: folder.path).sorted().filter { $0 != "out" } == ["outside", "work"])
-        for name in bench.names where !name.hasPrefix(".") { #expect(AskedForName.isOneComponent(name)) }
+        for name in bench.names where !name.hasPrefix(".") { #expect(FileNameRules.isOneComponent(name)) }
     }
 }
 

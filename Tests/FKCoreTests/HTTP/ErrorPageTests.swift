@@ -15,7 +15,7 @@ struct ErrorPageTests {
             ("", nil),
         ] as [(String, String?)])
     func text(page: String, expected: String?) {
-        #expect(ErrorPage.text(page) == expected)
+        #expect(page.pageLine == expected)
     }
 
     @Test("Bytes that are no text are not quoted")

@@ -101,6 +101,6 @@ struct ResponseHeadTests {
             ("X-A", "\u{0}", false), ("X-A", "\t", true),
         ])
     func requestFields(name: String, value: String, isValid: Bool) {
-        #expect((HTTPToken.isFieldName(name) && HTTPToken.isFieldValue(value)) == isValid)
+        #expect((name.isFieldName && value.isFieldValue) == isValid)
     }
 }

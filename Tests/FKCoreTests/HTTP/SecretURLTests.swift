@@ -29,7 +29,7 @@ struct SecretURLTests {
             ("", ""),
         ])
     func masking(url: String, masked: String) {
-        #expect(URLMasking.mask(url) == masked)
+        #expect(url.masked == masked)
     }
 
     @Test(
@@ -42,7 +42,7 @@ struct SecretURLTests {
             "secret",
         ])
     func secretNames(name: String) {
-        #expect(URLMasking.isSecret(name: name))
+        #expect(name.isSecretName)
     }
 
     @Test(
@@ -53,7 +53,7 @@ struct SecretURLTests {
             "assign", "passage", "compass", "lang", "format", "size", "e", "expires", "path", "",
         ])
     func plainNames(name: String) {
-        #expect(!URLMasking.isSecret(name: name))
+        #expect(!name.isSecretName)
     }
 
     @Test(

@@ -10,17 +10,17 @@ struct TrustFileTests {
         let fifo = folder.file("fifo").path
         #expect(mkfifo(fifo, 0o600) == 0)
         let long = try folder.write([1], to: "long").path
-        #expect(truncate(long, off_t(TrustFiles.limit) + 1) == 0)
+        #expect(truncate(long, off_t(TransportOptions.trustFileLimit) + 1) == 0)
         let right = try folder.write([1], to: "right").path
         for (path, isRefused) in [
             (fifo, true), (long, true), (folder.url.path, true), ("/dev/zero", true), (right, false), ("/none", false),
         ] {
             var options = TransportOptions()
             options.caPath = path
-            #expect((TrustFiles.fault(in: options) != nil) == isRefused, "\(path)")
+            #expect((options.trustFileFault != nil) == isRefused, "\(path)")
             options.caPath = nil
             options.crlPath = path
-            #expect((TrustFiles.fault(in: options) != nil) == isRefused, "\(path)")
+            #expect((options.trustFileFault != nil) == isRefused, "\(path)")
         }
     }
 

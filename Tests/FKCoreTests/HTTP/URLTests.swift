@@ -76,9 +76,9 @@ struct URLTests {
             ("http://用户:密@中文.com:81/", "http://%E7%94%A8%E6%88%B7:%E5%AF%86@xn--fiq228c.com:81/"),
         ])
     func normal(text: String, expected: String) throws {
-        let result = try URLNormalizer.normalize(text)
+        let result = try text.normalizedURL()
         #expect(Array(result.utf8) == Array(expected.utf8))
-        #expect(try URLNormalizer.normalize(result) == result, "the normal form is its own normal form")
+        #expect(try result.normalizedURL() == result, "the normal form is its own normal form")
         #expect(URL(string: result)?.absoluteString == result, "Foundation takes it as it is")
     }
 
@@ -115,17 +115,17 @@ struct URLTests {
 
     @Test("has at most 64 KiB, before and after encoding")
     func length() throws {
-        let room = URLNormalizer.maxBytes - "http://a/".utf8.count
-        #expect(try URLNormalizer.normalize("http://a/" + String(repeating: "b", count: room)).utf8.count == 65_536)
+        let room = 65_536 - "http://a/".utf8.count
+        #expect(try ("http://a/" + String(repeating: "b", count: room)).normalizedURL().utf8.count == 65_536)
         #expect(code("http://a/" + String(repeating: "b", count: room + 1)) == .invalidURL)
         #expect(code("http://a/" + String(repeating: "中", count: room / 4)) == .invalidURL)
     }
 
     @Test("hints at the full form where the scheme is missing")
     func hint() {
-        #expect(throws: DownloadError.self) { try URLNormalizer.normalize("example.com/a") }
+        #expect(throws: DownloadError.self) { try "example.com/a".normalizedURL() }
         do {
-            _ = try URLNormalizer.normalize("example.com/a")
+            _ = try "example.com/a".normalizedURL()
         } catch {
             #expect(error.message.contains("https://"))
             #expect(!error.isRetryable)
@@ -143,18 +143,18 @@ struct URLTests {
                     (0..<Int.random(in: 0...24, using: &generator)).map { _ in
                         alphabet.randomElement(using: &generator) ?? "a"
                     })
-            guard let once = try? URLNormalizer.normalize(text) else {
+            guard let once = try? text.normalizedURL() else {
                 Issue.record("refused: \(text)")
                 continue
             }
-            #expect((try? URLNormalizer.normalize(once)) == once)
+            #expect((try? once.normalizedURL()) == once)
             #expect(URL(string: once)?.absoluteString == once)
         }
     }
 
     private func code(_ text: String) -> DownloadError.Code? {
         do {
-            _ = try URLNormalizer.normalize(text)
+            _ = try text.normalizedURL()
             return nil
         } catch {
             return error.code

@@ -12,7 +12,7 @@ struct PlaceNameTests {
             "a/", "a/.", "/", "\(String(repeating: "a", count: 256))/x", "x.fkpart", "..\u{301}/../x",
         ])
     func refused(name: String) {
-        #expect(ListedName.fault(in: name) != nil)
+        #expect(FileNameRules.fault(inListed: name) != nil)
     }
 
     @Test(
@@ -23,8 +23,9 @@ struct PlaceNameTests {
         ] as [(String, String?, String)])
     func taken(name: String, folder: String?, file: String) {
         // A name of its own that begins with a mark is refused for another reason.
-        #expect((ListedName.fault(in: name) == nil) == !AskedForName.joinsSlash(file))
-        #expect(ListedName.split(name).folder == folder && ListedName.split(name).name.isExactly(file))
+        #expect((FileNameRules.fault(inListed: name) == nil) == !FileNameRules.joinsSlash(file))
+        #expect(
+            FileNameRules.splitListed(name).folder == folder && FileNameRules.splitListed(name).name.isExactly(file))
     }
 
     @Test("the library refuses a folder with a zero byte, and uses none in its place")
@@ -52,8 +53,8 @@ struct PlaceNameTests {
     @Test("paths of any text stay the bytes they are")
     func absolute() throws {
         for path in ["/a/caf\u{e9}", "/a/cafe\u{301}", "/a/\u{301}b", "/a/%FC", "/a/b c?d#e"] {
-            #expect(try #require(ProcessPaths.absolute(path)).isExactly(path))
+            #expect(try #require(ProcessInfo.absolute(path)).isExactly(path))
         }
-        #expect(ProcessPaths.absolute("/a/../b//c/./d/") == "/b/c/d")
+        #expect(ProcessInfo.absolute("/a/../b//c/./d/") == "/b/c/d")
     }
 }

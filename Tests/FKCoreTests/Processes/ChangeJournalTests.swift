@@ -14,7 +14,7 @@ struct ChangeJournalTests {
         try workPath.open(create: true)
     }
 
-    private func change(_ number: Int, _ state: DownloadState = .action) -> Change {
+    private func change(_ number: Int, _ state: DownloadState = .action) -> JournalChange {
         let task = TaskDescription(url: "http://h.example/\(number)")
         return .state(DownloadInfo(id: task.id, url: task.url, state: state), order: .unknown)
     }
@@ -77,7 +77,9 @@ struct ChangeJournalTests {
             .failed(
                 DownloadError(.timeout, "late"), next: .retry(url: "u", at: Date(timeIntervalSince1970: 1_700_000_000))),
         ]
-        let changes = phases.map { Change.attempt(AttemptInfo(id: id, url: "u", number: 3, phase: $0), url: "v") }
+        let changes = phases.map {
+            JournalChange.attempt(AttemptInfo(id: id, url: "u", number: 3, phase: $0), url: "v")
+        }
         var reader = ChangeReader(workPath)
         _ = reader.read()
         for change in changes { journal.append(change) }
@@ -94,8 +96,8 @@ struct ChangeJournalTests {
         _ = steady.read()
         _ = slow.read()
         var number = 0
-        var heard: [Change] = []
-        var written: [Change] = []
+        var heard: [JournalChange] = []
+        var written: [JournalChange] = []
         var gaps = 0
         // Enough for three parts.
         for _ in 0..<60 {

@@ -14,12 +14,12 @@ struct SettingsLockTests {
         try workPath.open(create: true)
         DispatchQueue.concurrentPerform(iterations: 24) { number in
             do {
-                try HostPolicyFile.change(in: workPath) { $0.append(HostPolicy("h\(number).example", connections: 1)) }
+                try HostPolicy.change(in: workPath) { $0.append(HostPolicy("h\(number).example", connections: 1)) }
             } catch {
                 Issue.record(error)
             }
         }
-        #expect(try HostPolicyFile.read(in: workPath).count == 24)
+        #expect(try HostPolicy.all(in: workPath).count == 24)
     }
 
     @Test("a lock that another process does not release: the error says so, and nothing was done")

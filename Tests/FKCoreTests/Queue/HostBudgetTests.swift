@@ -142,9 +142,9 @@ struct HostBudgetTests {
         ])
     func names(_ urls: [String], _ site: String) throws {
         for url in urls {
-            #expect(HostName.site(try URLNormalizer.normalize(url)) == site)
-            #expect(HostName.site(unnormalized: url) == site)
+            #expect((try url.normalizedURL()).site == site)
+            #expect(url.normalizedSite == site)
         }
-        #expect(HostName.shown(site) == String(site.split(separator: "/")[1]))
+        #expect(site.shownSite == String(site.split(separator: "/")[1]))
     }
 }

@@ -16,7 +16,7 @@ struct HostPauseTests {
 
     /// What another process reads.
     private func read(_ bench: Bench, _ id: TaskID) throws -> Waiting? {
-        WaitNotice.read(from: bench.workPath).waiting(of: try bench.stored(id), now: bench.clock.date)
+        bench.workPath.waitNotice.waiting(of: try bench.stored(id), now: bench.clock.date)
     }
 
     @Test("of two Retry-After of one host the longer one holds", arguments: [true, false])
@@ -69,7 +69,7 @@ struct HostPauseTests {
         await bench.advance(40)
         await bench.engine.waitUntilDrained()
         await bench.advance(1)
-        #expect(WaitNotice.read(from: bench.workPath) == WaitNotice())
+        #expect(bench.workPath.waitNotice == WaitNotice())
         #expect(!FileManager.default.fileExists(atPath: bench.workPath.waitingPath))
     }
 
@@ -176,7 +176,7 @@ struct HostPauseTests {
         try await bench.advance(by: LaneGrowth.intervals.upperBound) { await !bench.engine.hosts.pauses.isEmpty }
         #expect(await bench.engine.hosts.pauses.keys.sorted() == [host])
         let held = try await bench.add("\(host)/held")
-        #expect(await bench.messager.info(.id(held))?.waitingHost == HostName.shown(host))
+        #expect(await bench.messager.info(.id(held))?.waitingHost == host.shownSite)
         gate.open()
         #expect(await bench.finished(id)?.state == .complete)
         await bench.advance(60)
@@ -211,7 +211,7 @@ struct HostPauseTests {
             "http://[::1]:81": .init(until: Date(timeIntervalSince1970: 1_800_000_000), seconds: 9, limit: 2)
         ]
         try notice.write(in: workPath)
-        #expect(WaitNotice.read(from: workPath) == notice)
+        #expect(workPath.waitNotice == notice)
         try WaitNotice().write(in: workPath)
         #expect(!FileManager.default.fileExists(atPath: workPath.waitingPath))
     }

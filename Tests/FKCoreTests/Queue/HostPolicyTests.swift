@@ -159,8 +159,7 @@ struct HostPolicyTests {
         let bench = try await Bench { request, _ in
             Bench.Answer([.wait(gate)] + Bench.Answer.file(content, to: request).steps)
         }
-        try HostPolicyFile.write(
-            [HostPolicy("h.example", connections: 1, contact: "me@lab.example")], in: bench.workPath)
+        try HostPolicy.write([HostPolicy("h.example", connections: 1, contact: "me@lab.example")], in: bench.workPath)
         await bench.advance(1)
         for name in ["a", "b"] { try await bench.add(name) }
         await bench.settle()
@@ -230,7 +229,7 @@ struct HostPolicyTests {
         }
         let id = try await bench.add("a")
         await bench.reached("a", .idle, times: 2)
-        try HostPolicyFile.write([HostPolicy("h.example", mirror: "http://m.example")], in: bench.workPath)
+        try HostPolicy.write([HostPolicy("h.example", mirror: "http://m.example")], in: bench.workPath)
         try await bench.advance(by: 1) { await bench.state(id) == .complete }
         #expect(bench.hosts.first == "h.example" && !bench.hosts.dropFirst().contains("h.example"))
         try await bench.expect("a", other, of: id)

@@ -200,7 +200,7 @@ struct ByteSizeTests {
             ("8191P", 9_222_246_136_947_933_184), ("007K", 7168),
         ] as [(String, Int64)])
     func parse(text: String, expected: Int64) throws {
-        #expect(try ByteSize.parse(text) == expected)
+        #expect(try Int64(byteSize: text) == expected)
     }
 
     @Test(
@@ -211,7 +211,7 @@ struct ByteSizeTests {
             "9999999999999T", "99999999999999999999999999",
         ])
     func wrong(text: String) {
-        #expect { try ByteSize.parse(text) } throws: { ($0 as? DownloadError)?.code == .invalidArgument }
+        #expect { try Int64(byteSize: text) } throws: { ($0 as? DownloadError)?.code == .invalidArgument }
     }
 
     @Test(

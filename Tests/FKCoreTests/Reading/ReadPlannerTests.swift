@@ -33,7 +33,7 @@ struct ReadPlannerTests {
             ReadPlanner.nextStep(
                 ranges, flights: Dictionary(uniqueKeysWithValues: running.map { ($0, Int64?.none) }),
                 connections: connections,
-                reading: Reading(positions: positions))
+                reading: ReadDemand(positions: positions))
         }
         let one = [range(0, 100, at: 10)]
         #expect(step(one, [50 * mib], running: [0]) == .split(0, at: 50 * mib))
@@ -60,7 +60,7 @@ struct ReadPlannerTests {
         ) -> SegmentPlanner.Step {
             ReadPlanner.nextStep(
                 ranges, flights: flights, connections: connections, reserved: reserved,
-                reading: Reading(
+                reading: ReadDemand(
                     positions: [position * mib], horizon: (position + 16) * mib, portion: 2 * mib, canSeek: canSeek))
         }
         #expect(step([range(0, 100)]) == .fetch(0))
@@ -120,9 +120,9 @@ struct StreamCourseTests {
         var reader: Int64 = 0
         var written = 0 as Int64
         func reading() -> Reading {
-            Reading(
+            ReadDemand(
                 positions: [reader], horizon: reader + window,
-                portion: Reading.portion(window: window, connections: limit),
+                portion: ReadDemand.portion(window: window, connections: limit),
                 canSeek: canSeek)
         }
         func fold() { ranges = SegmentPlanner.fold(ranges, running: Set(lanes.lanes.compactMap(\.index))) }

@@ -57,11 +57,11 @@ struct StreamTests {
         var notice = WaitNotice()
         notice.hosts["h"] = .init(until: Date(timeIntervalSince1970: 4e9), seconds: 60)
         try notice.write(in: outer)
-        let inner = try StreamFolder.make(in: outer) { ($0, WaitNotice.read(from: $0)) }
+        let inner = try StreamFolder.make(in: outer) { ($0, $0.waitNotice) }
         #expect(inner.1 == notice)
         // What the stream writes is its own.
         try WaitNotice().write(in: inner.0)
-        #expect(WaitNotice.read(from: outer) == notice)
+        #expect(outer.waitNotice == notice)
         StreamFolder.remove(inner.0, in: outer)
     }
 

@@ -182,19 +182,19 @@ struct AttributeRulesTests {
     @Test("a change sets, replaces and removes pairs, and leaves the others")
     func change() throws {
         let old = ["a": "1", "b": "2", "c": "3"]
-        let new = try AttributeRules.applying(["a": nil, "b": "two", "d": "4", "e": nil], to: old)
+        let new = try old.changingAttributes(["a": nil, "b": "two", "d": "4", "e": nil])
         #expect(new == ["b": "two", "c": "3", "d": "4"])
     }
 
     @Test("what is too long or too many is refused")
     func limits() throws {
         let many = Dictionary(uniqueKeysWithValues: (0..<64).map { ("\($0)", "") })
-        #expect(try AttributeRules.applying([:], to: many).count == 64)
+        #expect(try many.changingAttributes([:]).count == 64)
         let good = [String(repeating: "k", count: 255): String(repeating: "v", count: 4_096)]
-        #expect(throws: Never.self) { try AttributeRules.check(good) }
+        #expect(throws: Never.self) { try good.checkAsAttributes() }
         for bad in [["": "x"], [String(repeating: "k", count: 256): ""], ["k": String(repeating: "v", count: 4_097)]] {
-            #expect(throws: DownloadError.self) { try AttributeRules.check(bad) }
+            #expect(throws: DownloadError.self) { try bad.checkAsAttributes() }
         }
-        #expect(throws: DownloadError.self) { try AttributeRules.applying(["new": ""], to: many) }
+        #expect(throws: DownloadError.self) { try many.changingAttributes(["new": ""]) }
     }
 }

@@ -10,7 +10,7 @@ import Testing
         var seed: UInt64 = 1
         while seconds < 253_402_300_800 {
             let date = Date(timeIntervalSince1970: seconds)
-            #expect(Timestamp.text(date) == date.formatted(style))
+            #expect(date.timestamp == date.formatted(style))
             seed = seed &* 6_364_136_223_846_793_005 &+ 1
             // Quarters of a second are exact.
             seconds += Double(seed >> 40) * 40.25
@@ -27,7 +27,7 @@ import Testing
             (.nan, "1970-01-01T00:00:00.000Z"),
         ] as [(Double, String)])
     func edges(seconds: Double, text: String) {
-        #expect(Timestamp.text(Date(timeIntervalSince1970: seconds)) == text)
-        #expect(Timestamp.seconds(Date(timeIntervalSince1970: seconds)) == text.prefix(19) + "Z")
+        #expect(Date(timeIntervalSince1970: seconds).timestamp == text)
+        #expect(Date(timeIntervalSince1970: seconds).timestampInSeconds == text.prefix(19) + "Z")
     }
 }

@@ -21,8 +21,8 @@ struct TaskMergeTests {
     struct Fact: Sendable, CustomTestStringConvertible {
         var testDescription: String
         var isDigest = false
-        var set: @Sendable (inout FileFacts, _ isFirst: Bool) -> Void
-        var isEqual: @Sendable (FileFacts, FileFacts) -> Bool
+        var set: @Sendable (inout TaskFacts, _ isFirst: Bool) -> Void
+        var isEqual: @Sendable (TaskFacts, TaskFacts) -> Bool
     }
 
     static let facts: [Fact] = [
@@ -49,7 +49,7 @@ struct TaskMergeTests {
 
     @Test("a fact: kept, added, replaced, removed, conflict", arguments: facts)
     func fact(_ fact: Fact) throws {
-        let none = FileFacts()
+        let none = TaskFacts()
         var (first, second) = (none, none)
         fact.set(&first, true)
         fact.set(&second, false)
@@ -69,7 +69,7 @@ struct TaskMergeTests {
             #expect(first.outcomes(with: second)[name] == .replaced)
             #expect(fact.isEqual(try first.joined(with: second), second))
         }
-        for other in [FileFacts.OtherDigest.replaces, .isProven] {
+        for other in [TaskFacts.OtherDigest.replaces, .isProven] {
             #expect(first.outcomes(with: second, other: other)[name] == .replaced)
             #expect(fact.isEqual(try first.joined(with: second, other: other), second))
         }
@@ -79,7 +79,7 @@ struct TaskMergeTests {
     }
 
     @Test("a conflict names both digests") func conflict() throws {
-        var (known, asked) = (FileFacts(), FileFacts())
+        var (known, asked) = (TaskFacts(), TaskFacts())
         (known.checksum, asked.checksum) = (Self.sum("a"), Self.sum("b", .md5))
         let error = #expect(throws: DownloadError.self) { try known.joined(with: asked) }
         for sum in [known.checksum, asked.checksum] {
@@ -88,14 +88,14 @@ struct TaskMergeTests {
     }
 
     @Test("of two digests that the finished file has, the stronger one stays") func stronger() throws {
-        var (known, asked) = (FileFacts(), FileFacts())
+        var (known, asked) = (TaskFacts(), TaskFacts())
         (known.checksum, asked.checksum) = (Self.sum("a"), Self.sum("b", .md5))
         #expect(try known.joined(with: asked, other: .isProven).checksum == known.checksum)
         #expect(try asked.joined(with: known, other: .isProven).checksum == known.checksum)
     }
 
     @Test("other pieces of a file with the same digest are no conflict") func otherPieces() throws {
-        var known = FileFacts()
+        var known = TaskFacts()
         known.checksum = Self.sum("a")
         var asked = known
         (known.pieces, asked.pieces) = (Self.pieces(1), Self.pieces(2, length: 600))

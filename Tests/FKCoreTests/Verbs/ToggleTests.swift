@@ -12,7 +12,7 @@ struct ToggleTests {
         arguments: zip(
             DownloadState.allCases, [Verb.suspend, .suspend, .resume, .retry, .retry, nil, nil]))
     func rule(_ state: DownloadState, _ verb: Verb?) {
-        #expect(StateMachine.toggles(state) == verb)
+        #expect(state.toggleVerb == verb)
         if let verb {
             guard case .to = StateMachine.decide(verb, in: state) else {
                 return unexpected("\(verb) does not apply in \(state)")

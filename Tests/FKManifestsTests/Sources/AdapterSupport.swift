@@ -126,7 +126,7 @@ struct AdapterBench {
         var leftOut: [String: Int] = [:]
         var notes: [String] = []
         var version: String?
-        var orders: SourceOrders?
+        var orders: SourcePage.Orders?
         var error: DownloadError?
         /// What was asked: URLs with the values of Authorization.
         var asked: [(url: String, login: String?)] = []

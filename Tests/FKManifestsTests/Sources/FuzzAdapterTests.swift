@@ -55,7 +55,7 @@ import Testing
             guard let server = try? BucketServer(BucketPlace(parsing: "s3://bucket"), in: [:]) else {
                 return "no server"
             }
-            if InputURL.fault(in: server.object(object.key)) != nil, object.key.utf8.count < 20_000 {
+            if server.object(object.key).urlFault != nil, object.key.utf8.count < 20_000 {
                 return "an address of '\(object.key)'"
             }
         }
@@ -96,14 +96,14 @@ import Testing
         }
         var fault: String?
         try? ENAReport.read(bytes, .run) { files, _ in
-            for file in (try? files.get()) ?? [] where InputURL.fault(in: file.sources[0].url) != nil {
+            for file in (try? files.get()) ?? [] where file.sources[0].url.urlFault != nil {
                 fault = "an address \(file)"
             }
         }
         _ = try? ArchiveItem.read(bytes, item: "item1", base: "https://archive.org/download/item1") { file in
             guard let file = try? file.get() else { return }
-            if let name = file.name, let reason = ManifestName.fault(in: name) { fault = "a name: \(reason)" }
-            if InputURL.fault(in: file.sources[0].url) != nil { fault = "an address \(file)" }
+            if let name = file.name, let reason = name.listedPathFault { fault = "a name: \(reason)" }
+            if file.sources[0].url.urlFault != nil { fault = "an address \(file)" }
         }
         let page = ProgramListing.page((bytes[...], 1), of: "lab").page
         if page.files.contains(where: { $0.sources.isEmpty || $0.name == nil }) {
@@ -128,7 +128,7 @@ import Testing
             }
             guard let found = try? SourceRegistry().find(text, in: [:]) else { return nil }
             if found.place.folderName.isEmpty { return "no folder of \(text.debugDescription)" }
-            return found.place.address.flatMap { InputURL.fault(in: $0) }.map { "\($0) of \(text.debugDescription)" }
+            return found.place.address.flatMap { $0.urlFault }.map { "\($0) of \(text.debugDescription)" }
         }
     }
 }

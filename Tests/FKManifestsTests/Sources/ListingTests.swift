@@ -155,7 +155,7 @@ import Testing
         let found = try Self.read(Self.page(target))
         #expect(found.files.map(\.name) == [name])
         let url = try #require(found.files.first?.sources.first?.url)
-        #expect((try? URLNormalizer.normalize(url)) == url)
+        #expect((try? url.normalizedURL()) == url)
     }
 
     @Test("names that the listing shortens are whole in their links")
@@ -356,8 +356,7 @@ import Testing
                 {
                     let path = URLParts(url).path
                     guard name.utf8.starts(with: prefix.utf8), URLOrigin(url) == URLOrigin(ListingPages.url),
-                        path.hasPrefix("/pub/")
-                            || PercentCoding.decoded(Array(path.utf8)[...]).starts(with: "/pub/".utf8),
+                        path.hasPrefix("/pub/") || Array(path.utf8)[...].percentDecoded.starts(with: "/pub/".utf8),
                         !name.utf8.split(separator: UInt8(ascii: "/")).contains(where: { $0.elementsEqual("..".utf8) })
                     else { return "\(name.debugDescription) at \(url)" }
                 }

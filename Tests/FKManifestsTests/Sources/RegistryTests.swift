@@ -240,12 +240,12 @@ import Testing
         let text = "https://h.example/v2/a/blobs/sha256:\(StoreAnswers.hex("a"))"
         let listed = TaskContext(id: TaskDescription(url: text).id, originalURL: try #require(URL(string: text)))
         var named = listed
-        named.attributes[SourceOrders.tokenAttribute] = "oci"
+        named.attributes[SourcePage.Orders.tokenAttribute] = "oci"
         let scope = RegistryMiddleware([:]).scope
         #expect(scope.includes(named) && !scope.includes(listed))
         let google = try #require(BucketMiddleware.all(["GOOGLE_OAUTH_ACCESS_TOKEN": "t"]).first?.scope)
         #expect(!google.includes(named) && !google.includes(listed))
-        named.attributes[SourceOrders.tokenAttribute] = "gs"
+        named.attributes[SourcePage.Orders.tokenAttribute] = "gs"
         #expect(google.includes(named) && !scope.includes(named))
         #expect(BucketMiddleware.all([:]).isEmpty)
     }

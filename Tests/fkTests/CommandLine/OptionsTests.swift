@@ -113,7 +113,7 @@ import Testing
             ("http://:80/", "has no host"), ("http://u:p@/x", "has no host"), ("http://h/a\u{7}", "control character"),
         ])
     func urls(text: String, reason: String) {
-        #expect(InputURL.fault(in: text)?.contains(reason) == true)
+        #expect(text.urlFault?.contains(reason) == true)
         #expect(message("get", text).contains(reason))
     }
 
@@ -123,7 +123,7 @@ import Testing
             "HTTP://h", "http://[::1]:80/x", "http://h/ä ö", "http://例え.jp/😀", "http://h/%zz", "https://u:p@h/?q#f",
         ])
     func goodURLs(text: String) {
-        #expect(InputURL.fault(in: text) == nil)
+        #expect(text.urlFault == nil)
     }
 
     @Test("Every word that is shown for a state selects it, and so does the stored word") func states() throws {
@@ -337,7 +337,7 @@ import Testing
             "Ä: secret", "Range: secret", "if-range: secret", "Transfer-Encoding: secret",
         ])
     func bad(text: String) {
-        let error = #expect(throws: InvalidHeader.self) { try HeaderField.parse(text) }
+        let error = #expect(throws: HeaderField.Invalid.self) { try HeaderField.parse(text) }
         #expect(error?.reason.contains("secret") == false)
     }
 

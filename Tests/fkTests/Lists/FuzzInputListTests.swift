@@ -47,7 +47,7 @@ import Testing
                 return nil
             } catch let error as ManifestError {
                 let text = ListInput.Fault("list", error).description
-                if text.unicodeScalars.contains(where: Escaping.isHidden) {
+                if text.unicodeScalars.contains(where: \.isHidden) {
                     return "a fault that cannot be shown: \(text.debugDescription)"
                 }
                 return error.line > 0 ? nil : "a fault without a line: \(text)"

@@ -28,7 +28,7 @@ import Testing
             shown == """
                 {
                   "id": "\(record.id.hex)",
-                  "url": "\(URLMasking.mask(record.task.url))",
+                  "url": "\(record.task.url.masked)",
                   "state": "idle",
                   "name": "1",
                   "format": "",
@@ -86,7 +86,7 @@ import Testing
         record.setWaiting(Waiting(.retry, until: Date(timeIntervalSince1970: 1_700_000_001), host: "a", limit: 2))
         record.bytesPerSecond = 5
         let shown = try text { $0.document(json: TaskDocument.json(record)) }
-        let hidden = shown.unicodeScalars.filter { $0 != "\n" && Escaping.isHidden($0) }
+        let hidden = shown.unicodeScalars.filter { $0 != "\n" && $0.isHidden }
         #expect(hidden.isEmpty)
         let value = try #require(try JSONSerialization.jsonObject(with: Data(shown.utf8)) as? NSDictionary)
         #expect(value["directory"] as? String == record.task.directory)
@@ -218,7 +218,7 @@ import Testing
             let shown = JSONLayout.text(Array(json.utf8), indent: indent)
             #expect(try JSONSerialization.jsonObject(with: Data(shown)) as? NSObject == original)
             let scalars = String(decoding: shown, as: UTF8.self).unicodeScalars
-            #expect(scalars.filter { $0 != "\n" && Escaping.isHidden($0) }.isEmpty)
+            #expect(scalars.filter { $0 != "\n" && $0.isHidden }.isEmpty)
             if indent == nil { #expect(!shown.contains(0x0a)) }
         }
     }

@@ -46,7 +46,7 @@ import Testing
             ),
         ])
     func lines(event: RunSession.Event, expected: String) {
-        let url = "\"\(URLMasking.mask("http://u:p@h/a?token=x"))\""
+        let url = "\"\("http://u:p@h/a?token=x".masked)\""
         let text = expected.replacing("URL", with: url).replacing("ID", with: Self.id.short)
         #expect(LogLine.lines(of: event).map(\.text) == [text])
     }

@@ -13,7 +13,7 @@ import Testing
             ("a\u{200b}b", "a\\u{200b}b"), ("\u{2028}", "\\u{2028}"), ("\u{e0041}", "\\u{e0041}"),
         ])
     func escaping(text: String, shown: String) {
-        #expect(Escaping.visible(text) == shown)
+        #expect(text.visible == shown)
     }
 
     @Test(

@@ -143,7 +143,7 @@ final class ProvenanceTests: ServedSuite {
         server.route("/c") { _ in .ok([1], headers: ["ETag": tag]) }
         try await sandbox.done("get", "-b", "b\u{202e}", "-d", "out", server.url("/c"))
         let result = try await sandbox.done("provenance", "-b", "b\u{202e}")
-        #expect(!result.output.unicodeScalars.contains { $0 != "\n" && Escaping.isHidden($0) })
+        #expect(!result.output.unicodeScalars.contains { $0 != "\n" && $0.isHidden })
         let value = try JSONDecoder().decode(JSONValue.self, from: Data(result.output.utf8))
         #expect(try file("c", value)["response"]?["etag"]?.text == tag)
     }

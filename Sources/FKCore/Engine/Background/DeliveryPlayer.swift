@@ -98,8 +98,7 @@ final class DeliveryPlayer: Sendable {
         if failed { return end(.failure(DownloadError(system: errno, "read", path))) }
         if let announced = piece.announced, offset < announced {
             let error = DownloadError(
-                .incompleteBody, "The delivered file has \(offset) of \(Plural.count(announced, "byte")).",
-                isRetryable: true)
+                .incompleteBody, "The delivered file has \(offset) of \(announced.plural("byte")).", isRetryable: true)
             return end(.failure(error))
         }
         end(.success(summary(at: offset)))

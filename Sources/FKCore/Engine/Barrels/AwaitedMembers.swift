@@ -56,7 +56,9 @@ struct AwaitedMembers {
             let bytes = try FileIO.contents(of: path, limit: Self.maxSize)
             for line in bytes.split(separator: 0x0a) {
                 let parts = line.split(separator: 0x09, maxSplits: 1)
-                guard parts.count == 2, let name = PercentCoding.decodedString(parts[1]) else { continue }
+                guard parts.count == 2, let name = String(validating: parts[1].percentDecoded, as: UTF8.self) else {
+                    continue
+                }
                 read[String(decoding: parts[0], as: UTF8.self), default: []].append(name)
             }
         } catch let error as DownloadError where error.code == .notFound {
@@ -82,7 +84,7 @@ struct AwaitedMembers {
         var bytes: [UInt8] = []
         for byte in name.utf8 {
             if byte < 0x20 || byte == UInt8(ascii: "%") {
-                PercentCoding.append(byte, to: &bytes)
+                bytes.appendPercentEncoded(byte)
             } else {
                 bytes.append(byte)
             }

@@ -27,7 +27,7 @@ package final class Barrels {
 
     /// Creates a barrel, or replaces the settings of an existing one. Returns false if it existed.
     package func create(_ name: String, options: BarrelOptions) throws -> Bool {
-        try BarrelName.validate(name)
+        try name.validateAsBarrelName()
         try options.options?.validate()
         let isNew = !workPath.hasBarrel(name)
         var options = options
@@ -43,7 +43,7 @@ package final class Barrels {
     package func open(_ name: String, creating: Bool) throws -> BarrelEntry {
         guard ownership.mayWrite else { return try BarrelEntry(name, in: workPath) }
         if let barrel = book[name] { return barrel }
-        try BarrelName.validate(name)
+        try name.validateAsBarrelName()
         var barrel: BarrelEntry
         do {
             barrel = try BarrelEntry(name, in: workPath)

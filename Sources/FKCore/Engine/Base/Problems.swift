@@ -3,7 +3,7 @@ import FKMiddleware
 extension DownloadError {
     /// Nothing is known about the URL.
     fileprivate static func unknown(_ url: String) -> DownloadError {
-        let shown = URLMasking.mask(url)
+        let shown = url.masked
         return DownloadError(
             .notFound, "There is no task for \(shown). Add it first with `Downloader.add`.", url: shown
         )

@@ -76,8 +76,8 @@ package struct EngineMessage: Codable, Sendable, Hashable {
     func form(_ reply: EngineReply) -> EngineReply {
         switch (version, request, reply) {
         case (1, .setAttributes, .count(let count)):
-            .done(note: "attributes of \(Plural.count(count, "task")) changed")
-        case (1, .markUsed, .count(let count)): .done(note: "\(Plural.count(count, "task")) marked as used")
+            .done(note: "attributes of \(count.plural("task")) changed")
+        case (1, .markUsed, .count(let count)): .done(note: "\(count.plural("task")) marked as used")
         default: reply
         }
     }

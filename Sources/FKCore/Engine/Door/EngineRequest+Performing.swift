@@ -78,7 +78,7 @@ extension EngineRequest {
         switch self {
         case .verb(let verb, let selector): try engine.control.choose(selector) { _ in verb }
         // If no verb applies, `resume` changes nothing and returns the reason.
-        case .toggle(let selector): try engine.control.choose(selector) { StateMachine.toggles($0) ?? .resume }
+        case .toggle(let selector): try engine.control.choose(selector) { $0.toggleVerb ?? .resume }
         default: []
         }
     }

@@ -54,6 +54,11 @@ package enum EngineRequest: Codable, Sendable, Hashable {
     /// Writes changes of tasks for the follower that asks (`ChangeJournal`).
     case follow
 
+    /// A verb for each of some tasks.
+    package static func chosen(_ ids: [TaskID], _ verb: Verb) -> EngineRequest {
+        .chosen(ids.map { VerbChoice(id: $0, verb: verb) })
+    }
+
     /// A rate limit without the windows of all tasks.
     package static func limit(rate: Int64?, barrel: String?, daily: [DailyWindow] = []) -> EngineRequest {
         .limit(rate: rate, barrel: barrel, daily: daily.isEmpty ? nil : daily, windows: nil)

@@ -159,8 +159,8 @@ package final class Mailbox: Sendable {
     }
 
     package func requestState(of id: MessageID) -> RequestState {
-        if FileNames.exists(messagePath(id)) { return .waiting }
-        return FileNames.exists(donePath(id)) ? .done : .gone
+        if messagePath(id).existsOnDisk { return .waiting }
+        return donePath(id).existsOnDisk ? .done : .gone
     }
 
     // MARK: For the engine
@@ -197,7 +197,7 @@ package final class Mailbox: Sendable {
         return fresh.compactMap { name in
             let id = MessageID(name: name)
             do {
-                if FileNames.exists(replyPath(id)) {
+                if replyPath(id).existsOnDisk {
                     try finish(id)
                     return nil
                 }
@@ -227,8 +227,8 @@ package final class Mailbox: Sendable {
     /// The answer to a request that an engine performed before its process ended without writing the answer.
     private func answerLost(_ id: MessageID) {
         guard !state.withLock({ $0.unwritten.contains { $0.id == id } }) else { return }
-        if !FileNames.exists(replyPath(id)) { try? reply(to: id, .failed(Self.lostAnswer)) }
-        if FileNames.exists(replyPath(id)) { unlink(donePath(id)) }
+        if !replyPath(id).existsOnDisk { try? reply(to: id, .failed(Self.lostAnswer)) }
+        if replyPath(id).existsOnDisk { unlink(donePath(id)) }
     }
 
     /// Replaces a taken request by another one, to be performed after a kill. It ignores a withdrawn request.

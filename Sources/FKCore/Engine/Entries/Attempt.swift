@@ -35,7 +35,7 @@ struct Attempt {
     }
 
     /// The URL of its entry in the plan, masked for display.
-    var shownURL: String { URLMasking.mask(url) }
+    var shownURL: String { url.masked }
 
     // MARK: Events
 
@@ -81,7 +81,7 @@ struct Attempt {
         if let maxAttempts = record.task.options.maxAttempts { policy.maxAttempts = maxAttempts }
         return RetryRules.decide(
             error: error, attempt: record.attempts, policy: policy, mirrors: plan.count - 1,
-            resumed: isResumed || RetryRules.looksSigned(url), random: random, counted: record.countedAttempts,
+            resumed: isResumed || url.looksSigned, random: random, counted: record.countedAttempts,
             isUnderway: received > 0 && !dropsAll, hasProgress: received > receivedBefore && !dropsAll,
             nextIsSame: plan[(record.attempts + record.firstOfPlan) % plan.count] == url, previous: previousError)
     }

@@ -25,11 +25,11 @@ struct SharedTexts {
         if !entry.record.barrels.isEmpty { entry.record.barrels = shared(entry.record.barrels) }
     }
 
-    /// `HostName.site` of a URL, as a shared copy. The tasks of a list mostly have the same one, which is recognised by its
+    /// `site` of a URL, as a shared copy. The tasks of a list mostly have the same one, which is recognised by its
     /// bytes.
     mutating func site(of url: String) -> String {
         if hasLastSite(url) { return lastSite }
-        lastSite = shared(HostName.site(url))
+        lastSite = shared(url.site)
         return lastSite
     }
 

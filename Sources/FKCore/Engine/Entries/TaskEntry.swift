@@ -6,7 +6,7 @@ package final class TaskEntry {
     package let id: TaskID
     package var record: TaskRecord
     package var info: InfoHandle
-    /// The `HostName.site` of the next URL. It does not change while the task is queued or has a slot.
+    /// The `site` of the next URL. It does not change while the task is queued or has a slot.
     package var host: String
     /// The run that has its slot, also while it stops; nil without one.
     var run: (any ActiveRun)?
@@ -48,7 +48,7 @@ package final class TaskEntry {
 
     /// - Parameter site: returns the host of the next URL; the default computes it.
     package init(
-        record: consuming TaskRecord, info: InfoHandle, isNew: Bool, site: (String) -> String = { HostName.site($0) }
+        record: consuming TaskRecord, info: InfoHandle, isNew: Bool, site: (String) -> String = { $0.site }
     ) {
         id = record.id
         self.info = info

@@ -21,7 +21,7 @@ package struct DescriptorBudget {
 
     /// - Parameter limit: the maximum number of open descriptors; nil for the system's limit.
     init(limit: Int? = nil) {
-        most = max(1, ((limit ?? Self.systemLimit) - Self.reserved) / Self.perTask)
+        most = max(1, ((limit ?? ProcessInfo.descriptorLimit) - Self.reserved) / Self.perTask)
     }
 
     /// The number of tasks that may run at once, at least 1.
@@ -41,9 +41,11 @@ package struct DescriptorBudget {
         self.fewer = fewer < most ? fewer + 1 : nil
         relaxDue = now + Self.patience
     }
+}
 
+extension ProcessInfo {
     /// The system's limit on open descriptors of this process.
-    package static var systemLimit: Int {
+    package static var descriptorLimit: Int {
         var limit = rlimit()
         #if canImport(Glibc)
             let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)

@@ -23,7 +23,7 @@ struct HostPermit: ~Copyable, Sendable {
 ///
 /// `HostTurns` shares the limits of policies and commands with other processes.
 ///
-/// Hosts are named by `HostName.site`; times are nanoseconds of a monotonic clock. A value type without locks.
+/// Hosts are named by `site`; times are nanoseconds of a monotonic clock. A value type without locks.
 struct HostBudget: Sendable {
     /// A pause that a server asked for.
     struct Pause: Sendable, Hashable {
@@ -120,7 +120,7 @@ struct HostBudget: Sendable {
         spare = nil
         if let obstacle = obstacle(host, for: asker, now: now) { return obstacle }
         guard let turns, !isFree(asker) else { return nil }
-        let name = HostName.shown(host)
+        let name = host.shownSite
         if let until = turns.due(name, intervals(host, asker).map(\.value)) {
             return .paced(wait(host, asker, until: until))
         }
@@ -140,7 +140,7 @@ struct HostBudget: Sendable {
     var awaited: [String] {
         guard let turns, !policies.isEmpty else { return [] }
         return connections.keys.filter {
-            rules(for: $0).connections != nil && turns.isAwaited(HostName.shown($0))
+            rules(for: $0).connections != nil && turns.isAwaited($0.shownSite)
         }
     }
 
@@ -181,7 +181,7 @@ struct HostBudget: Sendable {
     /// The time of the next request; nil if it may be sent at once.
     private func nextTurn(_ host: String, _ rules: HostRules, _ asker: HostAsker, now: Int64) -> Turn? {
         if rules.interval == nil, asker.requestRate == nil, quotas.isEmpty { return nil }
-        let name = HostName.shown(host)
+        let name = host.shownSite
         var turns = [rules.interval, asker.interval].compactMap(\.self).compactMap { interval in
             asked[Line(host: name, interval: interval.value)].map {
                 Turn(until: $0 + interval.value, policy: interval.policy)
@@ -199,7 +199,7 @@ struct HostBudget: Sendable {
     mutating func acquireTurn(_ host: String, for asker: HostAsker = .anyone, now: Int64) -> Turn? {
         if let turn = nextTurn(host, rules(for: host, asker), asker, now: now) { return turn }
         let intervals = intervals(host, asker).map(\.value)
-        if !intervals.isEmpty, let until = turns?.acquire(HostName.shown(host), intervals) {
+        if !intervals.isEmpty, let until = turns?.acquire(host.shownSite, intervals) {
             return wait(host, asker, until: until)
         }
         record(host, intervals, now: now)
@@ -209,7 +209,7 @@ struct HostBudget: Sendable {
     /// Counts a request that was sent already, such as one after a redirect.
     mutating func count(_ host: String, for asker: HostAsker = .anyone, now: Int64) {
         let intervals = intervals(host, asker).map(\.value)
-        if !intervals.isEmpty { turns?.count(HostName.shown(host), intervals) }
+        if !intervals.isEmpty { turns?.count(host.shownSite, intervals) }
         record(host, intervals, now: now)
     }
 
@@ -221,13 +221,13 @@ struct HostBudget: Sendable {
     /// Another process has the turns until then. The longest interval is the one that says so.
     private mutating func wait(_ host: String, _ asker: HostAsker, until: Int64) -> Turn {
         let interval = intervals(host, asker).max { $0.value < $1.value }
-        if let interval { asked[Line(host: HostName.shown(host), interval: interval.value)] = until - interval.value }
+        if let interval { asked[Line(host: host.shownSite, interval: interval.value)] = until - interval.value }
         return Turn(until: until, policy: interval?.policy ?? "")
     }
 
     private mutating func record(_ host: String, _ intervals: [Int64], now: Int64) {
         if intervals.isEmpty, quotas.isEmpty { return }
-        for interval in intervals { asked[Line(host: HostName.shown(host), interval: interval)] = now }
+        for interval in intervals { asked[Line(host: host.shownSite, interval: interval)] = now }
         quotas[host]?.sent(now: now)
         if asked.count > Self.maxSharedHosts { asked = asked.filter { $0.value + $0.key.interval > now } }
     }

@@ -64,7 +64,7 @@ struct HostPolicies: Sendable {
         }
     }
 
-    /// The limits of a host, named by `HostName.site`.
+    /// The limits of a host, named by `site`.
     func rules(for site: String, shards: Int) -> HostRules {
         if isEmpty { return HostRules() }
         var rules = HostRules()
@@ -74,8 +74,7 @@ struct HostPolicies: Sendable {
                 rules.connections
                 ?? whole.connections.map {
                     .init(
-                        value: policy.connections ?? $0,
-                        policy: "\(policy.pattern): \(Plural.count($0, "connection"))")
+                        value: policy.connections ?? $0, policy: "\(policy.pattern): \($0.plural("connection"))")
                 }
             rules.interval =
                 rules.interval
@@ -98,12 +97,12 @@ struct HostPolicies: Sendable {
     ///
     /// The mirror's address has neither the login of the URL nor the secret items of its query.
     func mirrored(_ url: String) -> String {
-        guard hasMirrors, let base = rules(for: HostName.site(unnormalized: url), shards: 1).mirror?.value,
+        guard hasMirrors, let base = rules(for: url.normalizedSite, shards: 1).mirror?.value,
             URLOrigin(base) != URLOrigin(url)
         else { return url }
         let parts = URLParts(url)
         let items = parts.query?.split(separator: "&", omittingEmptySubsequences: false).filter { item in
-            !URLMasking.isSecret(name: String(item.prefix { $0 != "=" }))
+            !String(item.prefix { $0 != "=" }).isSecretName
         }
         let query = items.map { $0.joined(separator: "&") } ?? ""
         let path = parts.path.utf8.first == UInt8(ascii: "/") ? String(parts.path) : "/\(parts.path)"
@@ -112,7 +111,7 @@ struct HostPolicies: Sendable {
 
     /// The policy by which a status of a host is retried; nil for none.
     ///
-    /// - Parameter site: `HostName.site`.
+    /// - Parameter site: `site`.
     func retrying(_ status: Int, of site: String) -> String? {
         guard !isEmpty, let rule = rules(for: site, shards: 1).retryStatuses, rule.value.contains(status) else {
             return nil
@@ -122,7 +121,7 @@ struct HostPolicies: Sendable {
 
     /// The patterns that fit a host, nearest first.
     static func patterns(of site: String) -> [String] {
-        var host = HostName.shown(site)[...]
+        var host = site.shownSite[...]
         if host.last != "]", let colon = host.lastIndex(of: ":") { host = host[..<colon] }
         var patterns = [String(host)]
         while let dot = host.firstIndex(of: "."), host.first != "[" {

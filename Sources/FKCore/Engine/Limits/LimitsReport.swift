@@ -56,7 +56,7 @@ package struct LimitsReport: Codable, Sendable, Hashable {
         (rate, window) = (now.rate, now.window)
         if !standing.daily.isEmpty { (daily, rateOutside) = (standing.daily, standing.rate) }
         barrels = try BarrelFile.list(in: workPath).compactMap { name in
-            guard let rate = try? BarrelFile.options(name, in: workPath).rateLimit else { return nil }
+            guard let rate = try? workPath.options(ofBarrel: name).rateLimit else { return nil }
             return Barrel(name: name, rate: rate)
         }
     }

@@ -28,7 +28,7 @@ package final class PacedTransport: Transport, HostAwareTransport {
         let workPath = WorkPath(configure.workPath)
         sessionPath = configure.transport.sessionPath ?? workPath.ofShards.sessionsPath
         var budget = HostBudget(limit: 256, turns: HostTurns(workPath) { [clock] in clock.now })
-        budget.policies = HostPolicies(configure.hosts + ((try? HostPolicyFile.read(in: workPath)) ?? []))
+        budget.policies = HostPolicies(configure.hosts + ((try? HostPolicy.all(in: workPath)) ?? []))
         self.budget = Locked(budget)
         asker = own.map { HostAsker($0, group: 1) } ?? .anyone
     }
@@ -48,14 +48,14 @@ package final class PacedTransport: Transport, HostAwareTransport {
             return transport.start(request, handler: handler)
         }
         var request = request
-        let site = HostName.site(unnormalized: request.urlRequest.url?.absoluteString ?? "")
+        let site = (request.urlRequest.url?.absoluteString ?? "").normalizedSite
         if let contact = asker.contact ?? budget.withLock({ $0.rules(for: site, asker) }).contact {
             request.urlRequest.add(
                 contact: contact, to: request.options.userAgent ?? TransportOptions.defaultUserAgent)
         }
         let operation = PacedOperation(handler) { [budget, asker, clock] head in
             guard head.redirects > 0 else { return }
-            budget.withLock { $0.count(HostName.site(unnormalized: head.url), for: asker, now: clock.now) }
+            budget.withLock { $0.count(head.url.normalizedSite, for: asker, now: clock.now) }
         }
         Task { [request] in
             let permit = await connection(to: site)
@@ -76,12 +76,12 @@ package final class PacedTransport: Transport, HostAwareTransport {
 
     /// True if the policy of the host retries the status.
     package func retries(_ status: Int, of url: String) -> Bool {
-        budget.withLock { $0.policies.retrying(status, of: HostName.site(unnormalized: url)) != nil }
+        budget.withLock { $0.policies.retrying(status, of: url.normalizedSite) != nil }
     }
 
     /// The login host of the policy of the URL's host.
     package func loginHost(of url: String) -> String? {
-        budget.withLock { $0.policies.rules(for: HostName.site(unnormalized: url), shards: 1).loginHost?.value }
+        budget.withLock { $0.policies.rules(for: url.normalizedSite, shards: 1).loginHost?.value }
     }
 
     private func connection(to site: String) async -> PermitBox {

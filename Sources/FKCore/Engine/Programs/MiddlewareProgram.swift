@@ -51,7 +51,7 @@ public struct MiddlewareProgram: Sendable, Hashable {
     ) throws(DownloadError) {
         try self.init(
             name: name, stage: stage, priority: priority, barrel: barrel, timeLimit: timeLimit, arguments: arguments,
-            directory: folder?.absoluteURL.filePath ?? ProcessPaths.currentFolder ?? "/")
+            directory: folder?.absoluteURL.filePath ?? ProcessInfo.currentFolder ?? "/")
     }
 
     /// Describes a program that runs in the folder of an absolute path.
@@ -76,7 +76,7 @@ public struct MiddlewareProgram: Sendable, Hashable {
 
     private func validate() throws(DownloadError) {
         guard (1...Self.maxNameBytes).contains(name.utf8.count), name != ".", name != "..",
-            !name.utf8.contains(UInt8(ascii: "/")), !name.unicodeScalars.contains(where: Escaping.isHidden)
+            !name.utf8.contains(UInt8(ascii: "/")), !name.unicodeScalars.contains(where: \.isHidden)
         else {
             throw invalid("has a name of 1 to \(Self.maxNameBytes) bytes without slashes and control characters")
         }
@@ -94,13 +94,13 @@ public struct MiddlewareProgram: Sendable, Hashable {
         }
         guard directory.utf8.first == UInt8(ascii: "/") else { throw invalid("runs in a folder with an absolute path") }
         guard let barrel else { return }
-        do { try BarrelName.validate(barrel) } catch {
+        do { try barrel.validateAsBarrelName() } catch {
             throw DownloadError(wrapping: error, code: .invalidArgument, message: "The barrel's name is invalid.")
         }
     }
 
     private func invalid(_ text: String) -> DownloadError {
-        DownloadError(.invalidArgument, "The middleware program \(Escaping.visible(String(name.prefix(80)))) \(text).")
+        DownloadError(.invalidArgument, "The middleware program \(name.prefix(80).visible) \(text).")
     }
 
     /// The tasks that it handles.

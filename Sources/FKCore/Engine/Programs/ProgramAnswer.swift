@@ -101,7 +101,7 @@ struct ProgramAnswer: Sendable, Hashable {
         case nil, .null: return nil
         case .text(let text):
             do {
-                let url = try URLNormalizer.normalize(text)
+                let url = try text.normalizedURL()
                 guard URL(string: url) != nil else { throw Fault("wrote a URL that cannot be used") }
                 return url
             } catch let error as Fault {
@@ -120,10 +120,10 @@ struct ProgramAnswer: Sendable, Hashable {
         case .fields(let fields):
             guard fields.count <= maxFields else { throw Fault("wrote more than \(maxFields) headers") }
             for (name, value) in fields {
-                guard HTTPToken.isFieldName(name) else {
+                guard name.isFieldName else {
                     throw Fault("wrote the header \(quoted(name)), which is not a name")
                 }
-                if let value, !HTTPToken.isFieldValue(value) {
+                if let value, !value.isFieldValue {
                     throw Fault("wrote a line end or a zero byte into the value of the header \(name)")
                 }
             }
@@ -171,7 +171,7 @@ struct ProgramAnswer: Sendable, Hashable {
 
     // MARK: Text
 
-    private static func quoted(_ text: String) -> String { "\"\(Escaping.visible(String(text.prefix(80))))\"" }
+    private static func quoted(_ text: String) -> String { "\"\(text.prefix(80).visible)\"" }
 }
 
 extension ProgramAnswer.Retry: Decodable {

@@ -23,7 +23,7 @@ package struct ProgramHome: Codable, Sendable, Hashable {
 
     /// The identity of this installation (machine-id(5)); nil without one, as in many containers and on other systems than Linux.
     private static let thisMachine: String? = {
-        guard let bytes = try? SmallFile.read("/etc/machine-id", limit: 4_096, named: "machine's name") else {
+        guard let bytes = try? [UInt8](ofFile: "/etc/machine-id", limit: 4_096, named: "machine's name") else {
             return nil
         }
         let text = String(decoding: bytes.prefix { $0 > 0x20 }, as: UTF8.self)

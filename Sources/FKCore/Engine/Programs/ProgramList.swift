@@ -66,6 +66,9 @@ package struct ProgramList: Sendable, Hashable {
         programs.filter { home == nil || file[home: $0.name] != home }
     }
 
+    /// The same for a work path.
+    package func untrusted(in workPath: WorkPath) -> [MiddlewareProgram] { untrusted(at: ProgramHome(workPath)) }
+
     /// The program of that name; nil if there is none.
     package subscript(name: String) -> MiddlewareProgram? { programs.first { $0.name.isExactly(name) } }
 

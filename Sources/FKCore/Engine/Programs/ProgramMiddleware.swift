@@ -167,7 +167,7 @@ package struct ProgramMiddleware: RequestMiddleware, DownloadMiddleware, Respons
         var changed = response
         changed.fileURL = try place(path, of: file)
         // The program may have linked or copied the file, so that a kill loses nothing.
-        if FileNames.exists(file.path) { changed.leftBehind.append(file) }
+        if file.path.existsOnDisk { changed.leftBehind.append(file) }
         MiddlewareCall.record(name, "moved the file to \(path)")
         return changed
     }
@@ -186,7 +186,7 @@ package struct ProgramMiddleware: RequestMiddleware, DownloadMiddleware, Respons
         }
         if let old = FileIdentity(path: file.path), found.length != old.length {
             throw DownloadError(
-                .middleware, "\(said) the file there has \(Plural.count(found.length, "byte")), not \(old.length).")
+                .middleware, "\(said) the file there has \(found.length.plural("byte")), not \(old.length).")
         }
         return url
     }

@@ -46,7 +46,7 @@ enum ProgramPath {
         guard access(path, X_OK) == 0 else {
             let code = errno
             defer { errno = code }
-            return "\(path) is not executable; run: chmod +x \(ShellWord.quoted(path))"
+            return "\(path) is not executable; run: chmod +x \(path.shellWord)"
         }
         return nil
     }

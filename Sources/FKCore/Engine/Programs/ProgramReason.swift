@@ -14,7 +14,7 @@ enum ProgramReason {
         for line in lines {
             let text = String(decoding: line, as: UTF8.self).trimmingCharacters(in: .whitespaces)
             if text.isEmpty { continue }
-            let shown = Escaping.visible(maskURLs(mask(text)))
+            let shown = maskURLs(mask(text)).visible
             return shown.count <= maxLength ? shown : shown.prefix(maxLength - 1) + "…"
         }
         return nil
@@ -24,6 +24,6 @@ enum ProgramReason {
     static func maskURLs(_ text: String) -> String {
         guard text.contains("://") else { return text }
         let parts = text.split(separator: " ", omittingEmptySubsequences: false)
-        return parts.map { $0.contains("://") ? URLMasking.mask(String($0)) : String($0) }.joined(separator: " ")
+        return parts.map { $0.contains("://") ? String($0).masked : String($0) }.joined(separator: " ")
     }
 }

@@ -54,7 +54,7 @@ package struct ProgramRun: Sendable {
             .middleware, "The program \(name) failed: \(reason ?? "exit status \(end.status)")")
     }
 
-    private var name: String { Escaping.visible(arguments.first ?? "") }
+    private var name: String { (arguments.first ?? "").visible }
 
     /// Runs the program to its end, with whatever exit status.
     ///

@@ -98,7 +98,7 @@ package final class RegisteredPrograms {
 
     private func register(_ program: MiddlewareProgram) {
         guard isOn else { return }
-        guard !list.untrusted(at: ProgramHome(workPath)).contains(program) else {
+        guard !list.untrusted(in: workPath).contains(program) else {
             // Whatever its stage is, nothing is fetched without it.
             let place = chains.register(request: UntrustedProgram(program), for: program.scope)
             return registered.append((program, { [chains] in chains.request.remove(place) }))

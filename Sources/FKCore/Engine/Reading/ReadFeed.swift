@@ -89,16 +89,16 @@ package final class ReadFeed {
     /// - Parameters:
     ///   - canSeek: true if the server serves any range.
     ///   - connections: the number of connections that the file may use.
-    func reading(canSeek: Bool, connections: Int) -> Reading? {
+    func reading(canSeek: Bool, connections: Int) -> ReadDemand? {
         if let ring {
-            return Reading(
+            return ReadDemand(
                 positions: [ring.readerPosition], horizon: min(ring.horizon, end ?? .max),
-                portion: Reading.portion(window: ring.window, connections: connections),
+                portion: ReadDemand.portion(window: ring.window, connections: connections),
                 canSeek: canSeek && mayAskAhead)
         }
         guard canSeek, mayAskAhead else { return nil }
         let waiting = readers.filter { $0.value.isWaiting }.sorted { $0.key < $1.key }.map(\.value.position)
-        return waiting.isEmpty ? nil : Reading(positions: waiting)
+        return waiting.isEmpty ? nil : ReadDemand(positions: waiting)
     }
 }
 

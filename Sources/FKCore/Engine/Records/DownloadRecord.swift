@@ -151,5 +151,5 @@ extension TaskRecord {
 
 extension DownloadRecord: CustomStringConvertible {
     /// The id, the state, the name and the URL, with the secrets of the URL masked.
-    public var description: String { "DownloadRecord(\(id.short), \(state), \(name), \(URLMasking.mask(url)))" }
+    public var description: String { "DownloadRecord(\(id.short), \(state), \(name), \(url.masked))" }
 }

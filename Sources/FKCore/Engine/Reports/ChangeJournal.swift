@@ -2,7 +2,7 @@ import FKMiddleware
 import Foundation
 
 /// A change that the owner of a work path reports to its followers.
-package enum Change: Codable, Sendable, Hashable {
+package enum JournalChange: Codable, Sendable, Hashable {
     /// A task has a new state, at this place among its states. A task that runs may be reported again.
     case state(DownloadInfo, order: ChangeOrder)
     /// An attempt of a task with this URL has begun or ended.
@@ -112,7 +112,7 @@ final class ChangeJournal {
     }
 
     /// Adds a change. `flush` writes it.
-    func append(_ change: Change) {
+    func append(_ change: JournalChange) {
         guard isOpen, let line = try? StoreJSON.encode(change) else { return }
         pending += line
         pending.append(0x0a)
@@ -175,7 +175,7 @@ package struct ChangeReader {
     /// The changes since the last read.
     package struct News {
         /// In the order in which they happened.
-        package var changes: [Change] = []
+        package var changes: [JournalChange] = []
         /// True if changes before these may be missing: the reader or the owner is new, or parts were missed.
         package var hasGap = false
     }
@@ -281,7 +281,7 @@ package struct ChangeReader {
 
     private mutating func absorb(_ lines: [ArraySlice<UInt8>], into news: inout News) {
         for line in lines {
-            if let change = try? StoreJSON.decode(Change.self, from: Array(line)) {
+            if let change = try? StoreJSON.decode(JournalChange.self, from: Array(line)) {
                 news.changes.append(change)
             } else {
                 // A line that this version cannot read.

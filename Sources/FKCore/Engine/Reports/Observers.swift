@@ -26,7 +26,7 @@ package final class Observers: @unchecked Sendable {
         /// - Throws: `.invalidURL` for an invalid URL, `.invalidArgument` for several tasks.
         package init(_ selector: TaskSelector) throws {
             switch selector.kind {
-            case .url(let url): self = .url(try URLNormalizer.normalize(url))
+            case .url(let url): self = .url(try url.normalizedURL())
             case .id(let id): self = .id(id)
             case .barrel, .state, .all:
                 throw DownloadError(.invalidArgument, "A callback or sequence follows one task: give its URL or id.")

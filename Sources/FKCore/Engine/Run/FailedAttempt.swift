@@ -54,7 +54,7 @@ final class FailedAttempt {
         if case .fail(let given) = decision { error = given }
         if case .relinked(let url) = decision, next != .fail {
             do throws(DownloadError) {
-                entry.record.relink(to: try URLNormalizer.normalize(url.absoluteString))
+                entry.record.relink(to: try url.absoluteString.normalizedURL())
             } catch {
                 return await giveUp(error, facts)
             }

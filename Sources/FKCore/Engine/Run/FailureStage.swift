@@ -19,7 +19,7 @@ enum FailureStage {
         switch decision {
         case .useRules: "leaves the failure to the rules for retries"
         case .retry(let after): "asks for another attempt" + (after > .zero ? " in \(after.inSeconds) s" : "")
-        case .relinked(let url): "asks for another attempt from \(URLMasking.mask(url.absoluteString))"
+        case .relinked(let url): "asks for another attempt from \(url.absoluteString.masked)"
         case .renewed: "has renewed the credential"
         case .fail(let error): "fails the task: \(error.message)"
         }

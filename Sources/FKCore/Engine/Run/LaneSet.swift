@@ -89,7 +89,7 @@ struct LaneSet {
     /// - Parameters:
     ///   - ranges: the file's ranges with their present positions; empty while the file is unknown.
     ///   - reading: the readers of the file; nil, the default, without any. With a window, no byte may be missing in it.
-    mutating func first(_ ranges: [SavedRange], _ reading: Reading? = nil) -> Lane? {
+    mutating func first(_ ranges: [SavedRange], _ reading: ReadDemand? = nil) -> Lane? {
         if let reading, !ranges.isEmpty {
             let lane = add()
             // Without another lane, the holes are fetched first of all.
@@ -117,7 +117,7 @@ struct LaneSet {
     /// - Parameters:
     ///   - reading: the readers of the file; nil, the default, without any.
     ///   - isOpen: returns true if a source may get another connection; nil is the attempt's own URL.
-    mutating func more(_ ranges: [SavedRange], _ reading: Reading? = nil, isOpen: (String?) -> Bool) -> Lane? {
+    mutating func more(_ ranges: [SavedRange], _ reading: ReadDemand? = nil, isOpen: (String?) -> Bool) -> Lane? {
         guard afterLanes == nil, lanes.count < growth.limit,
             let source = mirrors.next(
                 limit: growth.limit, connections: { url in lanes.count { $0.mirror == url } }, isOpen: isOpen)
@@ -172,7 +172,7 @@ struct LaneSet {
     ///   - reading: the readers of the file; nil, the default, without any.
     ///   - mayDivide: true if several connections may fill the file.
     mutating func next(
-        for lane: Lane, _ ranges: [SavedRange], _ reading: Reading? = nil, mayDivide: @autoclosure () -> Bool
+        for lane: Lane, _ ranges: [SavedRange], _ reading: ReadDemand? = nil, mayDivide: @autoclosure () -> Bool
     ) -> Bool {
         lanes.count <= growth.limit && (lanes.count == 1 || mayDivide()) && claimWork(lane, ranges, reading)
     }
@@ -180,7 +180,7 @@ struct LaneSet {
     /// Gives a lane a free range, a claim to half of the largest one, or what readers need first. Returns false if there is no
     /// work.
     private func claimWork(
-        _ lane: Lane, _ ranges: [SavedRange], _ reading: Reading?, sparesHoles: Bool = true
+        _ lane: Lane, _ ranges: [SavedRange], _ reading: ReadDemand?, sparesHoles: Bool = true
     ) -> Bool {
         lane.index = nil
         lane.claim = nil

@@ -91,7 +91,7 @@ struct ReceivedFile: Sendable {
         let isSamePath = path.isExactly(self.path)
         let isReceived = identity.flatMap { received in
             found.identity.isOne(with: received)
-                ?? (isSamePath || !FileNames.exists(self.path) || FileNames.areOfOneFile(path, self.path))
+                ?? (isSamePath || !self.path.existsOnDisk || FileNames.areOfOneFile(path, self.path))
         }
         let aside = ".fk-\(id.leadingDigits(16))"
         return .judge(

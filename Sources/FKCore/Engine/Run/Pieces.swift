@@ -38,7 +38,7 @@ struct Pieces {
         guard ledger == nil else { return }
         throw DownloadError(
             .changedOnServer,
-            "The file is not the one of the list: it has \(Plural.count(length, "byte")), and the list has "
+            "The file is not the one of the list: it has \(length.plural("byte")), and the list has "
                 + "\(digests.count) pieces of \(digests.length).")
     }
 

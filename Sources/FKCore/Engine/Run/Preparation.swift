@@ -123,7 +123,7 @@ struct Preparation {
             let length = entry.record.ranges.isEmpty ? 0 : part.openedLength
             for (index, range) in entry.record.ranges.enumerated()
             where range.position > max(range.start, length) {
-                let bytes = Plural.count(length, "byte")
+                let bytes = length.plural("byte")
                 run.appendHistory(by: "resume", "the part file is shorter than recorded: \(bytes)")
                 entry.remakeRanges { $0.shorten(index, to: length) }
             }
@@ -186,7 +186,7 @@ struct Preparation {
 
     /// The recorded folder of the part, if it has it; nil for the destination.
     private func recordedFolder(of name: String, besides home: Folder) throws(DownloadError) -> Folder? {
-        guard let path = entry.record.partFolder, FileNames.exists(path.path(of: name)) else { return nil }
+        guard let path = entry.record.partFolder, path.path(of: name).existsOnDisk else { return nil }
         let folder = try open(path)
         return folder.isOne(with: home) ? nil : folder
     }

@@ -84,7 +84,7 @@ final class Publication {
 
     private func complete() {
         writeSums()
-        if let adopted = entry.record.adopted, !adopted.isInUse, FileNames.exists(adopted.path) {
+        if let adopted = entry.record.adopted, !adopted.isInUse, adopted.path.existsOnDisk {
             book.problems.append(
                 "\(adopted.path) was not continued, because nothing proved its bytes. It stays as it is, and the whole file was fetched.",
                 code: .fileExists)
@@ -384,7 +384,7 @@ final class Publication {
             by: by,
             file.isAnothers
                 ? "names \(path), which was there before: it counts as the result, and stays when the task is trashed"
-                : "changed the file, which has \(Plural.count(change.length, "byte")) now")
+                : "changed the file, which has \(change.length.plural("byte")) now")
     }
 
     /// Rejects the file: it loses its final name, and the next attempt fetches it from the beginning.

@@ -28,7 +28,7 @@ extension TaskRun {
         let part = part
         let url = part?.url ?? entry.nextURL
         var error = entry.record.secretBook.mask(error)
-        error.url = error.url ?? URLMasking.mask(url)
+        error.url = error.url ?? url.masked
         if let policy = retryPolicy(for: error, from: url), !error.isRetryable {
             error.isRetryable = true
             recordHost("the policy of \(policy) says that \(error.status ?? 0) is retried")
@@ -55,8 +55,7 @@ extension TaskRun {
     private func retryPolicy(for error: DownloadError, from url: String) -> String? {
         guard error.code == .httpStatus, let status = error.status else { return nil }
         let policies = schedule.hosts.policies
-        return policies.retrying(status, of: entry.host)
-            ?? policies.retrying(status, of: HostName.site(of: error, from: url))
+        return policies.retrying(status, of: entry.host) ?? policies.retrying(status, of: error.site(from: url))
     }
 
     /// True if no attempt follows a failure of this one.
@@ -76,15 +75,15 @@ extension TaskRun {
     func follow(_ decision: RetryRules.Decision, _ error: DownloadError) {
         let url = part?.url ?? entry.nextURL
         var error = entry.record.secretBook.mask(error)
-        error.url = error.url ?? URLMasking.mask(url)
+        error.url = error.url ?? url.masked
         record(error)
         switch decision {
         case .retry(let seconds, let index, let pause):
             entry.urlIndex = (index + entry.record.firstOfPlan) % entry.record.plan.count
             let asker = pause.map { seconds in
-                let site = HostName.site(of: error, from: url)
+                let site = error.site(from: url)
                 // The tasks of a host wait for its mirror, too.
-                return schedule.pauseHost(site == HostName.site(url) ? entry.host : site, seconds: seconds)
+                return schedule.pauseHost(site == url.site ? entry.host : site, seconds: seconds)
             }
             if seconds > 0 {
                 let reason: Waiting.Reason = error.code == .noSpace ? .noSpace : .retry
@@ -212,7 +211,7 @@ extension TaskRun {
 
     private var nextStep: AttemptInfo.Next {
         guard entry.record.state == .idle else { return .gaveUp }
-        return .retry(url: URLMasking.mask(entry.nextURL), at: entry.record.waiting?.until ?? clock.date)
+        return .retry(url: entry.nextURL.masked, at: entry.record.waiting?.until ?? clock.date)
     }
 
     // MARK: The record
@@ -240,8 +239,7 @@ extension TaskRun {
         else { return }
         if entry.received > 0 {
             appendHistory(
-                by: "plan",
-                "\(Plural.count(entry.received, "byte")) dropped: \(URLMasking.mask(address)) is another file")
+                by: "plan", "\(entry.received.plural("byte")) dropped: \(address.masked) is another file")
         }
         entry.record.removePart(of: book.workPath, book.owner)
         dropBytes()

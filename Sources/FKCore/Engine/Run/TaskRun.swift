@@ -93,7 +93,7 @@ final class TaskRun: ActiveRun {
     /// Names the mirror of the host in the history, once.
     private func recordMirror(_ url: String) {
         guard url != entry.nextURL, let mirror = schedule.hosts.rules(for: entry.host).mirror else { return }
-        recordHost("requests to \(HostName.shown(entry.host)) go to \(mirror.value), by the policy of \(mirror.policy)")
+        recordHost("requests to \(entry.host.shownSite) go to \(mirror.value), by the policy of \(mirror.policy)")
     }
 
     /// All bytes have arrived. The file is published in the same call if no step of it has to wait.

@@ -31,8 +31,8 @@ extension Transfer {
         }
         defer { source.close() }
         let control =
-            FileNames.exists(path + ".aria2")
-            ? try SmallFile.read(path + ".aria2", limit: 64 << 20, named: "control file") : nil
+            (path + ".aria2").existsOnDisk
+            ? try [UInt8](ofFile: path + ".aria2", limit: 64 << 20, named: "control file") : nil
         let isCompared = entry.record.task.optionsBox?.value.checksum != nil || entry.hasPieceDigests
         // A killed process leaves its part file; the record has the name.
         try book.save(entry)
@@ -58,8 +58,8 @@ extension Transfer {
         run.appendHistory(
             by: "adopt",
             found.ranges.count { $0.position > $0.start } == 1 && found.ranges[0].start == 0
-                ? "\(path): its first \(Plural.count(count, "byte")) count \(proof)"
-                : "\(path): \(Plural.count(count, "byte")) in finished pieces count \(proof)")
+                ? "\(path): its first \(count.plural("byte")) count \(proof)"
+                : "\(path): \(count.plural("byte")) in finished pieces count \(proof)")
         try book.save(entry)
         fetchNext()
     }

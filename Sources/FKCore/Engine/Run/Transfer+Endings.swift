@@ -91,7 +91,7 @@ extension Transfer {
             guard receiver.position >= end || receiver.position > receiver.plan.ask.start else {
                 let error = DownloadError(
                     .incompleteBody,
-                    "The server sent none of the missing \(Plural.count(end - receiver.position, "byte")).",
+                    "The server sent none of the missing \((end - receiver.position).plural("byte")).",
                     isRetryable: true)
                 return laneFailed(lane, error)
             }

@@ -122,7 +122,7 @@ extension Transfer {
                 let name = receiver.plan.known.isOtherSource ? "the mirror" : "the server"
                 run.appendHistory(
                     by: "resume",
-                    "\(name) sends the file from its beginning: \(Plural.count(entry.record.received, "byte")) dropped")
+                    "\(name) sends the file from its beginning: \(entry.record.received.plural("byte")) dropped")
                 try part.file.truncate(to: 0)
             }
             entry.remakeRanges { $0.startOver(length: length) }
@@ -138,7 +138,7 @@ extension Transfer {
     /// Readers that have read bytes of the file continue only if it is the same one.
     private func tellReaders(of receiver: RangeReceiver) {
         guard let feed = entry.feed, !entry.record.ranges.isEmpty else { return }
-        let masked = URLMasking.mask(url)
+        let masked = url.masked
         switch receiver.head.map({ receiver.plan.known.joins($0) }) {
         case .proven(let evidence) where evidence != .comparison && !(isStream && entry.hasPieceDigests):
             feed.dropped(because: nil)

@@ -19,7 +19,7 @@ extension Transfer {
     }
 
     private func isOpen(_ source: String?) -> Bool {
-        schedule.hosts.isOpen(source.map { HostName.site($0) } ?? entry.host, for: asker, now: clock.now)
+        schedule.hosts.isOpen(source.map { $0.site } ?? entry.host, for: asker, now: clock.now)
     }
 
     /// True if ranges may be combined: under one strong validator (RFC 9110 section 15.3.7.2), or if a digest vouches for the
@@ -91,7 +91,7 @@ extension Transfer {
         }
         guard others > 0 else {
             var error = error
-            error.url = error.url ?? lane.mirror.map(URLMasking.mask)
+            error.url = error.url ?? lane.mirror.map(\.masked)
             return end(.fail(laneSet.failure(of: lane, error)), without: lane)
         }
         laneSet.recordFailure(of: lane, error)

@@ -31,7 +31,7 @@ extension Transfer {
         }
         let urls = sorted.compactMap { _, link -> String? in
             guard let target = URL(string: link.target, relativeTo: URL(string: head.url))?.absoluteString,
-                let url = try? URLNormalizer.normalize(target), let origin = URLOrigin(url),
+                let url = try? target.normalizedURL(), let origin = URLOrigin(url),
                 let own = URLOrigin(head.url), origin.scheme == "https" || own.scheme == "http",
                 AddressClass.isPrivate(host: origin.host) != true || AddressClass.isPrivate(host: own.host) == true
             else { return nil }
@@ -48,9 +48,7 @@ extension Transfer {
     func tryMirrors() {
         guard laneSet.growth.limit > 1, laneSet.mirrors.isUndecided, mayDivide, isWorthLanes, let piece = heldPiece()
         else { return }
-        while let lane = laneSet.trial(
-            piece, isOpen: { schedule.hosts.isOpen(HostName.site($0), for: asker, now: clock.now) })
-        {
+        while let lane = laneSet.trial(piece, isOpen: { schedule.hosts.isOpen($0.site, for: asker, now: clock.now) }) {
             // `isOpen` has just returned true.
             _ = acquirePermit(for: lane)
             ask(with: lane)
@@ -101,7 +99,7 @@ extension Transfer {
                 if case .trusted = verdict { "is taken for the same file after a sample, which proves nothing" } else {
                     "has the same file"
                 }
-            run.appendHistory(by: "mirror", "\(URLMasking.mask(url)) \(how): used at once with the others")
+            run.appendHistory(by: "mirror", "\(url.masked) \(how): used at once with the others")
             laneIsFree(lane)
             if !isEnding, !lanes.isEmpty { grow() }
         case .provesNothing:
@@ -117,13 +115,13 @@ extension Transfer {
     /// The mirror gets no further connection in this attempt.
     func refuseMirror(_ url: String, _ reason: String) {
         laneSet.mirrors.refuse(url)
-        run.appendHistory(by: "mirror", "\(URLMasking.mask(url)) is not used at once: \(reason)")
+        run.appendHistory(by: "mirror", "\(url.masked) is not used at once: \(reason)")
     }
 
     // MARK: Connections of a host
 
     /// The host of a lane's requests.
-    func host(of lane: Lane) -> String { lane.mirror.map { HostName.site($0) } ?? entry.host }
+    func host(of lane: Lane) -> String { lane.mirror.map { $0.site } ?? entry.host }
 
     /// Acquires a permit for a further connection. Returns false while its host accepts none. The first connection of an
     /// attempt has the permit of the slot.

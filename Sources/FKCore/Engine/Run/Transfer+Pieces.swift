@@ -114,9 +114,9 @@ extension Transfer {
                     .checksumMismatch,
                     "The file is not the one of the list: \(what), after \(fetches) attempts at "
                         + (usable == 1 ? "its only server." : "\(usable) servers."),
-                    url: senders.first.map(URLMasking.mask))
+                    url: senders.first.map(\.masked))
             case .again, nil:
-                let from = senders.map(URLMasking.mask).joined(separator: " and ")
+                let from = senders.map(\.masked).joined(separator: " and ")
                 run.appendHistory(by: "piece", "\(what)\(from.isEmpty ? "" : ", from \(from)"): it is fetched again")
             }
         }
@@ -137,7 +137,7 @@ extension Transfer {
             }
             return DownloadError(
                 .checksumMismatch, "The server sends another file than the list's: \(reason).",
-                url: URLMasking.mask(source), isRetryable: true)
+                url: source.masked, isRetryable: true)
         }
         return nil
     }
@@ -196,7 +196,7 @@ extension Transfer {
 
     private func source(for offset: Int64) -> String? {
         let open = sources.filter {
-            schedule.hosts.isOpen($0 == url ? entry.host : HostName.site($0), for: asker, now: clock.now)
+            schedule.hosts.isOpen($0 == url ? entry.host : $0.site, for: asker, now: clock.now)
         }
         return pieces.ledger?.source(for: offset, among: open.isEmpty ? sources : open)
     }

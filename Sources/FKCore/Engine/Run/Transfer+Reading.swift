@@ -9,7 +9,7 @@ extension Transfer {
     static let readerPatience = 20
 
     /// The readers for the planner; nil without any, and for a file that the system delivers in pieces.
-    var reading: Reading? {
+    var reading: ReadDemand? {
         guard let feed = entry.feed, fetcher.isDivided else { return nil }
         return feed.reading(canSeek: mayDivide, connections: laneSet.growth.limit)
     }

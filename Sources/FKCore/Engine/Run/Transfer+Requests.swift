@@ -91,7 +91,7 @@ extension Transfer {
     }
 
     private func request(_ url: String, ask: RangeAsk) -> RequestForm {
-        // Every URL was normalized by `URLNormalizer`, so Foundation can read it.
+        // Every URL was normalized, so Foundation can read it.
         let plain = RequestForm.url(url)
         let fields = entry.record.headers(for: url, isOffered: laneSet.mirrors.isOffered(url))
         let tag = entityTag(of: url)
@@ -181,7 +181,7 @@ extension Transfer {
     }
 
     func limits(of lane: Lane) -> LimiterSet {
-        lane.mirror.flatMap { rates.limiter(ofHost: HostName.site($0), for: entry) }
+        lane.mirror.flatMap { rates.limiter(ofHost: $0.site, for: entry) }
             .map { LimiterSet([$0], and: limits) } ?? limits
     }
 
@@ -195,7 +195,7 @@ extension Transfer {
         var redirect = head
         redirect.fields = head.carried
         recordLimits(of: host, redirect)
-        let target = HostName.site(unnormalized: head.url)
+        let target = head.url.normalizedSite
         schedule.hosts.count(target, for: asker, now: clock.now)
         recordLimits(of: target, head)
     }

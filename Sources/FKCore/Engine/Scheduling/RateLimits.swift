@@ -55,12 +55,12 @@ package final class RateLimits {
 
     /// The limiter of a host's policy; nil for a host without a limit.
     ///
-    /// - Parameter site: `HostName.site`.
+    /// - Parameter site: `site`.
     func limiter(ofHost site: String, for entry: TaskEntry) -> RateLimiter? {
         let asker = schedule.groups.asker(entry.group)
         guard let rate = schedule.hosts.rules(for: site, asker).rateLimit else { return nil }
-        let limiter = ofHosts[HostName.shown(site)] ?? RateLimiter(rate: rate, now: clock.now)
-        ofHosts[HostName.shown(site)] = limiter
+        let limiter = ofHosts[site.shownSite] ?? RateLimiter(rate: rate, now: clock.now)
+        ofHosts[site.shownSite] = limiter
         if limiter.rate != rate { limiter.setRate(rate, now: clock.now) }
         return limiter
     }
@@ -75,7 +75,7 @@ package final class RateLimits {
     /// as well.
     private func limiter(ofBarrel name: String) -> RateLimiter {
         if let limiter = ofBarrels[name] { return limiter }
-        let options = barrels.book[name]?.options ?? (try? BarrelFile.options(name, in: workPath))
+        let options = barrels.book[name]?.options ?? (try? workPath.options(ofBarrel: name))
         let limiter = RateLimiter(rate: options?.rateLimit, now: clock.now)
         ofBarrels[name] = limiter
         return limiter
@@ -167,7 +167,7 @@ package final class RateLimits {
             new = new.setting(positive(window.rate), daily: [window])
         }
         let lifted = try replace(by: new)
-        let count = new.daily.isEmpty ? "" : ", and \(Plural.count(new.daily.count, "daily window"))"
+        let count = new.daily.isEmpty ? "" : ", and \(new.daily.count.plural("daily window"))"
         return "all tasks: \(new.rate.map { "at most \(ByteSize.format($0))/s" } ?? "no limit")\(count)\(lifted)"
     }
 
@@ -182,7 +182,7 @@ package final class RateLimits {
         standing = plan.limit(at: DailyWindow.minute(of: clock.date)).rate
         let lifted = schedule.groups.liftRates()
         setTotal(others: lifted > 0)
-        return lifted > 0 ? "; it takes the place of the limit of \(Plural.count(lifted, "running command"))" : ""
+        return lifted > 0 ? "; it takes the place of the limit of \(lifted.plural("running command"))" : ""
     }
 
     /// Ends the limit of a deleted barrel.

@@ -20,7 +20,7 @@ package struct ReadyQueue: Sendable {
         package var priority: Int
         /// The submission number, ascending.
         package var number: UInt64
-        /// The host of the next request (`HostName.site`).
+        /// The host of the next request (`site`).
         package var host: String
         /// The group of the command whose limits apply to it (`CommandGroups`).
         package var group: Int32

@@ -12,17 +12,17 @@ extension Schedule {
         if let waiting = entry.record.waiting {
             // The task's own delay may be shorter than the host's pause.
             if case .paused(let pause) = obstacle, let until = waiting.until, pause.date > until {
-                return Waiting(.host, until: pause.date, host: HostName.shown(entry.host))
+                return Waiting(.host, until: pause.date, host: entry.host.shownSite)
             }
             return waiting
         }
         guard isActive, entry.isAdmitted, !configure.isPaused else { return Waiting(.queue) }
         switch obstacle {
-        case .paused(let pause): return Waiting(.host, until: pause.date, host: HostName.shown(entry.host))
+        case .paused(let pause): return Waiting(.host, until: pause.date, host: entry.host.shownSite)
         case .paced(let turn):
-            return Waiting(.host, until: date(of: turn.until), host: HostName.shown(entry.host), policy: turn.policy)
+            return Waiting(.host, until: date(of: turn.until), host: entry.host.shownSite, policy: turn.policy)
         case .full(let limit, let policy) where takenSlots(entry.group) == nil:
-            return Waiting(.host, host: HostName.shown(entry.host), limit: limit, policy: policy)
+            return Waiting(.host, host: entry.host.shownSite, limit: limit, policy: policy)
         default: return Waiting(.slot, limit: takenSlots(entry.group))
         }
     }
@@ -95,10 +95,10 @@ extension Schedule {
     }
 }
 
-extension HostName {
-    /// The server that an error concerns. After redirects it is not the requested one.
-    package static func site(of error: DownloadError, from url: String) -> String {
-        site(unnormalized: error.url ?? url)
+extension DownloadError {
+    /// The server that the error of a request to `url` concerns. After redirects it is not the requested one.
+    package func site(from url: String) -> String {
+        (self.url ?? url).normalizedSite
     }
 }
 

@@ -89,7 +89,7 @@ final class Schedule {
     ///
     /// - Returns: false if there are no others.
     func hasNewPolicies(in workPath: WorkPath) -> Bool {
-        guard let policies = try? HostPolicyFile.read(in: workPath), policies != storedPolicies else { return false }
+        guard let policies = try? HostPolicy.all(in: workPath), policies != storedPolicies else { return false }
         use(policies)
         return true
     }
@@ -98,7 +98,7 @@ final class Schedule {
 
     /// Adds an idle task to the ready queue, or to the wakes if its retry is not due.
     ///
-    /// - Parameter host: `HostName.site` of the URL that is tried next.
+    /// - Parameter host: `site` of the URL that is tried next.
     func enqueue(_ entry: TaskEntry, host: @autoclosure () -> String) {
         // A task that is being stopped is queued when that has ended.
         guard entry.run == nil else { return }
@@ -322,7 +322,7 @@ final class Schedule {
             hasPauseNews = true
             setDeadline()
         }
-        return HostName.shown(site)
+        return site.shownSite
     }
 
     /// Returns true once after new pauses, so that other processes learn of them.
@@ -334,6 +334,6 @@ final class Schedule {
     /// Pauses the server after the failure of another connection, if its answer asks for a pause.
     func recordPause(_ error: DownloadError, from url: String) {
         guard error.status != 202, let seconds = RetryRules.asked(by: error, configure.retry) else { return }
-        _ = pauseHost(HostName.site(of: error, from: url), seconds: seconds)
+        _ = pauseHost(error.site(from: url), seconds: seconds)
     }
 }

@@ -17,7 +17,7 @@ final class WaitNotices {
         self.schedule = schedule
         self.ownership = ownership
         self.runsAll = runsAll
-        last = WaitNotice.read(from: workPath)
+        last = workPath.waitNotice
         schedule.hosts.restorePauses(
             last, at: schedule.clock, atMost: schedule.configure.retry.maxRetryAfterSeconds)
     }

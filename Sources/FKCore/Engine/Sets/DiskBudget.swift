@@ -100,7 +100,7 @@ final class DiskBudget {
             throw DownloadError(
                 .noSpace,
                 "The file has \(ByteSize.format(total)), and the disk budget is \(ByteSize.format(limit)).",
-                url: URLMasking.mask(entry.record.task.url), remedy: .raiseDiskBudget)
+                url: entry.record.task.url.masked, remedy: .raiseDiskBudget)
         case .trims(var room):
             claims[entry.id] = total
             let before = ended
@@ -144,7 +144,7 @@ final class DiskBudget {
             "The file has \(ByteSize.format(total)), and the disk budget of \(ByteSize.format(limit)) has too little left: files that cannot "
                 + "go\(names) use \(ByteSize.format(trimmed.usedBytes)), and files that are being fetched need "
                 + "\(ByteSize.format(promised)).\(failure)",
-            url: URLMasking.mask(entry.record.task.url), isRetryable: entry.received > 0 || promised > 0,
+            url: entry.record.task.url.masked, isRetryable: entry.received > 0 || promised > 0,
             remedy: .raiseDiskBudget)
     }
 

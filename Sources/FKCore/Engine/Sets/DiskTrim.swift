@@ -38,14 +38,14 @@ public struct TrimmedFiles: Sendable, Hashable {
     package var summary: String {
         var parts: [String] = []
         if !barrels.isEmpty {
-            parts.append("the files of \(Plural.count(barrels.count, "barrel")) (\(Self.names(barrels)))")
+            parts.append("the files of \(barrels.count.plural("barrel")) (\(Self.names(barrels)))")
         }
         if !folders.isEmpty {
             let names = Self.names(folders.map(\.path))
-            parts.append("\(Plural.count(folders.count, "published folder")) (\(names))")
+            parts.append("\(folders.count.plural("published folder")) (\(names))")
         }
         if !files.isEmpty {
-            parts.append("\(Plural.count(files.count, "file")) (\(Self.names(files.map(\.path))))")
+            parts.append("\(files.count.plural("file")) (\(Self.names(files.map(\.path))))")
         }
         let last = parts.popLast() ?? ""
         let all = parts.isEmpty ? last : "\(parts.joined(separator: ", ")) and \(last)"
@@ -111,13 +111,6 @@ package struct DiskTrim {
     private let order: TrimOrder
 
     package init(_ workPath: WorkPath, by order: TrimOrder) { (self.workPath, self.order) = (workPath, order) }
-
-    /// Deletes until the remaining files use at most `limit` bytes.
-    ///
-    /// - Throws: `.disk` if the records cannot be listed.
-    package func trim(to limit: Int64) throws -> TrimmedFiles {
-        try trim(BudgetDecision.Room(limit: limit, slack: 0))
-    }
 
     /// Makes room.
     ///
@@ -310,5 +303,14 @@ extension PublishedSets {
             return
         }
         SetFile.setTime(of: path, time)
+    }
+}
+
+extension WorkPath {
+    /// Deletes finished files until the remaining ones use at most `limit` bytes.
+    ///
+    /// - Throws: `.disk` if the records cannot be listed.
+    package func trim(to limit: Int64, by order: TrimOrder) throws -> TrimmedFiles {
+        try DiskTrim(self, by: order).trim(BudgetDecision.Room(limit: limit, slack: 0))
     }
 }

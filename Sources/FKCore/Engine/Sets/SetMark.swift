@@ -173,8 +173,8 @@ struct SetRecord: Codable, Sendable, Hashable {
 
 extension WorkPath {
     /// The record of a barrel's published folder.
-    func setPath(_ barrel: String) -> String { "\(setsFolder)/\(BarrelName.fileName(barrel)).set" }
+    func setPath(_ barrel: String) -> String { "\(setsFolder)/\(barrel.barrelFileName).set" }
 
     /// The file that is locked while a barrel is published.
-    func setLockPath(_ barrel: String) -> String { "\(setsFolder)/\(BarrelName.fileName(barrel)).lock" }
+    func setLockPath(_ barrel: String) -> String { "\(setsFolder)/\(barrel.barrelFileName).lock" }
 }

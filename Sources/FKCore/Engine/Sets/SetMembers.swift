@@ -120,12 +120,12 @@ package struct SetMembers {
             guard unproven < missing else {
                 throw DownloadError(
                     .incompleteBody,
-                    "The files of \(Plural.count(unproven, "member")) of the barrel \(barrel) were not synced, and were not compared since "
+                    "The files of \(unproven.plural("member")) of the barrel \(barrel) were not synced, and were not compared since "
                         + "the system was restarted, so nothing was published.")
             }
             throw DownloadError(
                 .incompleteBody,
-                "\(missing) of \(Plural.count(total, "member")) of the barrel \(barrel) "
+                "\(missing) of \(total.plural("member")) of the barrel \(barrel) "
                     + "\(missing == 1 ? "has" : "have") no finished file, so it was not published.")
         }
         var seen: Set<ExactText> = []

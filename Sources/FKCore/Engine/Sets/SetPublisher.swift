@@ -217,7 +217,7 @@ package struct SetPublisher {
                 return false
             }
             if isEmpty {
-                guard let obstacle = EmptyFolder.obstacle(set.folder) else { return nil }
+                guard let obstacle = FileIO.obstacle(toReplacing: set.folder) else { return nil }
                 throw cannotBeSet(set.folder, obstacle)
             }
         }
@@ -243,7 +243,7 @@ package struct SetPublisher {
         guard mkdir(staging, 0o777) == 0 else {
             throw DownloadError(system: errno, "create", staging, in: .destination)
         }
-        EmptyFolder.copyAccess(of: set.folder, to: staging)
+        FileIO.copyAccess(of: set.folder, to: staging)
         let former = replaces ? FolderAttributes.present(of: set.folder) : nil
         FolderAttributes.set(FolderAttributes.wantedOfSet(replacing: former, on: .current), of: staging)
     }
@@ -464,7 +464,7 @@ package struct SetPublisher {
 
     private func notShown(_ code: Int32, _ action: String, _ folder: String) -> DownloadError {
         code == EBUSY
-            ? cannotBeSet(folder, EmptyFolder.mounted)
+            ? cannotBeSet(folder, FileIO.mounted)
             : DownloadError(system: code, action, folder, in: .destination)
     }
 
@@ -547,5 +547,14 @@ package struct SetPublisher {
             if !(error is Killed) { _ = try? set.sweep() }
             throw error
         }
+    }
+}
+
+extension WorkPath {
+    /// Publishes the finished set of a barrel (`SetPublisher.publish`).
+    package func publish(
+        _ barrel: String, to folder: String, durability: Durability, known: SetMembers.Known? = nil
+    ) throws -> PublishedFiles {
+        try SetPublisher(barrel, in: self, durability: durability).publish(to: folder, known: known)
     }
 }

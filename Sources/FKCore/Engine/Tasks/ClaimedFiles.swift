@@ -58,7 +58,7 @@ extension TaskRecord {
             partName
             ?? FileNameRules.partName(
                 for: task.fileName ?? FileNameRules.name(url: task.url, head: response), id: id)
-        for folder in partFolders(home: workPath.destination(of: self)) where FileNames.exists(folder.path(of: name)) {
+        for folder in partFolders(home: workPath.destination(of: self)) where folder.path(of: name).existsOnDisk {
             try? Folder(path: folder).removePart(name, partKey(owner))
         }
     }

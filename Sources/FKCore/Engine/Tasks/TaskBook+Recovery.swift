@@ -54,7 +54,7 @@ extension TaskBook {
         guard record.partTime == nil, record.bootID == BootID.current, record.received > 0, !entry.awaitsProof,
             let info = FileIdentity(path: workPath.infoPath(entry.id))?.time,
             let path = record.partFolders(home: workPath.destination(of: record)).lazy
-                .map({ $0.path(of: record.partName ?? "") }).first(where: FileNames.exists),
+                .map({ $0.path(of: record.partName ?? "") }).first(where: \.existsOnDisk),
             [workPath.root, path.folderPart].allSatisfy(NetworkFileSystem.hasOwnClock),
             let folder = try? Folder(path: path.folderPart),
             folder.claim(ofPart: path.lastPathPart, record.partKey(owner)).allows(.adopt),

@@ -109,7 +109,7 @@ extension TaskBook {
     package func setAttributes(_ selector: TaskSelector, _ changes: [String: String?]) throws -> Int {
         let entries = try findSome(selector)
         // All or none: an invalid change of one task changes none.
-        let all = try entries.map { try AttributeRules.applying(changes, to: $0.record.task.attributes) }
+        let all = try entries.map { try $0.record.task.attributes.changingAttributes(changes) }
         for (entry, attributes) in zip(entries, all) {
             entry.record.task.attributes = attributes
             try save(entry)
@@ -119,7 +119,7 @@ extension TaskBook {
 
     /// Adds the attributes of a repeated request to those of the task.
     func add(_ attributes: [String: String], to entry: TaskEntry) throws {
-        let attributes = try AttributeRules.applying(attributes, to: entry.record.task.attributes)
+        let attributes = try entry.record.task.attributes.changingAttributes(attributes)
         guard attributes != entry.record.task.attributes else { return }
         entry.record.task.attributes = attributes
         try save(entry)

@@ -95,7 +95,7 @@ package final class TaskBook {
         guard ownership.mayWrite else { return try lookUp(selector) }
         switch selector.kind {
         case .id(let id): return try find(id).map { [$0] } ?? []
-        case .url(let text): return try entries(of: URLNormalizer.normalize(text))
+        case .url(let text): return try entries(of: text.normalizedURL())
         case .barrel(let name): return try barrels.ids(name).compactMap { try find($0) }
         case .state(let state):
             try loadAll()
@@ -281,7 +281,7 @@ package final class TaskBook {
         TaskEntry(record: record, info: info, isNew: isNew) { texts.site(of: $0) }
     }
 
-    /// `HostName.site` of a URL.
+    /// `site` of a URL.
     package func site(of url: String) -> String { texts.site(of: url) }
 
     package func insert(_ entry: TaskEntry) {

@@ -107,7 +107,7 @@ struct Aria2Pieces: Sendable, Hashable {
     init(_ bytes: [UInt8], of path: String) throws(DownloadError) {
         let fault = DownloadError(
             .invalidArgument,
-            "\(Escaping.visible(path)).aria2 is no control file of aria2 that can be read, so nothing tells which bytes of the file are "
+            "\(path.visible).aria2 is no control file of aria2 that can be read, so nothing tells which bytes of the file are "
                 + "there. Continue it with aria2, or fetch it without adopting it.")
         guard bytes.count >= 34, bytes[0] == 0, bytes[1] <= 1 else { throw fault }
         let isNetwork = bytes[1] == 1

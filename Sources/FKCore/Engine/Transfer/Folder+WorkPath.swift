@@ -88,7 +88,7 @@ extension Folder {
 
     private static func inWorkPath(_ path: String, _ root: String, isOther: Bool) -> DownloadError {
         // A command ends its line, so that it can be copied.
-        let mark = ShellWord.quoted("\(root)/\(WorkPath.layoutName)")
+        let mark = "\(root)/\(WorkPath.layoutName)".shellWord
         let undo = isOther ? ". If \(root) is no work path, run: rm \(mark)" : "."
         return DownloadError(
             .destination,

@@ -123,8 +123,8 @@ package final class Folder: Sendable {
         let isEnd = character == "." || character == " "
         return DownloadError(
             .destination,
-            "\(refusalPrefix)\"\(Escaping.visible(name))\" because of "
-                + "\(isEnd ? "its last character" : "'\(Escaping.visible(String(character)))'").",
+            "\(refusalPrefix)\"\(name.visible)\" because of "
+                + "\(isEnd ? "its last character" : "'\(String(character).visible)'").",
             underlying: String(cString: strerror(code)), remedy: .chooseFittingName)
     }
 

@@ -60,8 +60,7 @@ final class MirrorTrial: TransportHandler, @unchecked Sendable {
         guard let total = answer.total else { return .refused(reason: "the length of the file there is not known") }
         guard total == version.length else {
             let own = version.length.map { "\($0)" } ?? "an unknown number"
-            return .refused(
-                reason: "the file there has \(Plural.count(total, "byte")), the one begun has \(own)")
+            return .refused(reason: "the file there has \(total.plural("byte")), the one begun has \(own)")
         }
         guard range.first == start, received.count == held.count else {
             return .refused(reason: "it sent the bytes from \(range.first), \(received.count) of \(held.count)")

@@ -109,7 +109,7 @@ package enum PageRules {
     private static func refusal(_ message: String, _ head: ResponseHead, _ now: Date) -> DownloadError {
         let wait = RetryRules.retryAfter(of: head, now: now)
         return DownloadError(
-            .protocolViolation, message, url: head.redirects > 0 ? URLMasking.mask(head.url) : nil,
+            .protocolViolation, message, url: head.redirects > 0 ? head.url.masked : nil,
             isRetryable: wait != nil, retryAfter: wait)
     }
 

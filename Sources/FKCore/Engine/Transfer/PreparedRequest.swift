@@ -151,7 +151,7 @@ extension ResponseHead {
         kept.reserveCapacity(8)
         for field in fields where Self.isKept(field.name) { kept.append(field) }
         var head = ResponseHead(
-            status: status, httpVersion: httpVersion, fields: kept, url: URLMasking.mask(url), redirects: redirects)
+            status: status, httpVersion: httpVersion, fields: kept, url: url.masked, redirects: redirects)
         if !carried.isEmpty { head.carried = carried }
         if !via.isEmpty { head.via = via }
         return head

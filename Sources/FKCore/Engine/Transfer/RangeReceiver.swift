@@ -336,7 +336,7 @@ final class RangeReceiver: TransportHandler, @unchecked Sendable {
             return .fail(
                 DownloadError(
                     .tooLarge,
-                    "The server sends more than the limit of \(Plural.count(maxSize, "byte")).",
+                    "The server sends more than the limit of \(maxSize.plural("byte")).",
                     remedy: .raiseMaxSize))
         }
         if !bytes.isEmpty {

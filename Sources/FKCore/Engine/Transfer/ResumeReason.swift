@@ -6,7 +6,7 @@ extension ResumeRules {
         let range = head["Content-Range"].flatMap(ContentRange.init)
         let there = FileVersion(head, source: "")
         if let old = known.length, let total = there.length, total != old {
-            return "the file there has \(Plural.count(total, "byte")), the one begun has \(old)"
+            return "the file there has \(total.plural("byte")), the one begun has \(old)"
         }
         if head.status == 206, range?.total == nil, known.isOtherSource || known.length == nil {
             return "the length of the file there is not known"

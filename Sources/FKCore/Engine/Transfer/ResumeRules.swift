@@ -243,14 +243,14 @@ package enum ResumeRules {
         guard known.binding != nil || known.needsLength, case .refuted(let evidence) = known.joins(head) else {
             return nil
         }
-        let source = URLMasking.mask(known.source ?? head.url)
+        let source = (known.source ?? head.url).masked
         guard let binding = known.binding else {
             guard let old = known.length, let length = FileVersion(head, source: "").length, length != old else {
                 return nil
             }
             return DownloadError(
                 .changedOnServer,
-                "\(source) has another file than the one begun: it has \(Plural.count(length, "byte")), not \(old).",
+                "\(source) has another file than the one begun: it has \(length.plural("byte")), not \(old).",
                 isRetryable: true)
         }
         let what =
@@ -261,7 +261,7 @@ package enum ResumeRules {
             }
         return DownloadError(
             .checksumMismatch,
-            "\(source) has another file than \(URLMasking.mask(binding.source)), whose "
+            "\(source) has another file than \(binding.source.masked), whose "
                 + "\(binding.checksum.algorithm.rawValue) is \(binding.checksum.hex): \(what).",
             isRetryable: true)
     }
@@ -426,7 +426,7 @@ package enum ResumeRules {
     ///
     /// - Parameter isAtLeast: true if `total` bytes have arrived and more follow. The default is false.
     static func wrongSize(_ total: Int64, _ size: Int64, isAtLeast: Bool = false) -> DownloadError {
-        let found = (isAtLeast ? "at least " : "") + Plural.count(total, "byte")
+        let found = (isAtLeast ? "at least " : "") + total.plural("byte")
         return DownloadError(
             total > size ? .tooLarge : .changedOnServer,
             "The file is not the one expected: it has \(found), not \(size).")
@@ -438,7 +438,7 @@ package enum ResumeRules {
         guard let limit = known.maxSize, total > limit else { return nil }
         return DownloadError(
             .tooLarge,
-            "The file has \(Plural.count(total, "byte")), and the limit is \(Plural.count(limit, "byte")).",
+            "The file has \(total.plural("byte")), and the limit is \(limit.plural("byte")).",
             remedy: .raiseMaxSize)
     }
 }

@@ -73,9 +73,9 @@ package enum KnownTaskRules {
         if let name = asked.fileName, let old = known.fileName, !name.isExactly(old) {
             throw DownloadError(
                 .invalidArgument,
-                "The name of a known task cannot change from \"\(Escaping.visible(old))\" to "
-                    + "\"\(Escaping.visible(name))\": trash the task first, or name a folder of its own.",
-                url: URLMasking.mask(known.url))
+                "The name of a known task cannot change from \"\(old.visible)\" to "
+                    + "\"\(name.visible)\": trash the task first, or name a folder of its own.",
+                url: known.url.masked)
         }
         if state == .complete { return try complete(known, asked, file, length) }
         var task = try known.joined(with: asked)
@@ -112,7 +112,7 @@ package enum KnownTaskRules {
         if let maxSize = task.options.maxSize, let length, length > maxSize {
             throw DownloadError(
                 .tooLarge, "The finished file has \(length) bytes, and \(maxSize) are allowed. It stays as it is.",
-                url: URLMasking.mask(known.url))
+                url: known.url.masked)
         }
         let isNew = known.isNewVersion(asked)
         let hasOther =
@@ -130,14 +130,14 @@ package enum KnownTaskRules {
                 .checksumMismatch,
                 "The finished file has \(length) bytes, and the one expected has \(size). It stays as it is"
                     + (asked.attributes[ListedVersion.attribute] == nil ? ": trash the task to fetch it again." : "."),
-                url: URLMasking.mask(known.url),
+                url: known.url.masked,
                 remedy: asked.attributes[ListedVersion.attribute] == nil ? nil : .readListAgain)
         }
         // An equal digest proves that only the tag is another one.
         if hasOtherTag, !proof {
             throw DownloadError(
                 .changedOnServer, "The list names another version of the finished file, which stays as it is.",
-                url: URLMasking.mask(known.url), remedy: .readListAgain)
+                url: known.url.masked, remedy: .readListAgain)
         }
         return (task, proof ? .compare : .nothing)
     }

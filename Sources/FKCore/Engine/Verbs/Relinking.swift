@@ -41,13 +41,13 @@ extension TaskControl {
     /// - Throws: `.notFound`, `.invalidURL` or `.unsupportedScheme`.
     func relink(_ id: TaskID, to text: String) throws -> String {
         try ownership.checkOpen()
-        let url = try URLNormalizer.normalize(text)
+        let url = try text.normalizedURL()
         guard let entry = try book.findSome(.id(id)).first, let effect = Relinking.effect(in: entry.verbState) else {
             throw DownloadError(.notFound, "There is no task \(id.short).")
         }
         entry.record.relink(to: url)
         let note = entry.record.secretsLeftBehind(by: url).map { "; \($0)" } ?? ""
-        book.appendHistory(entry, by: "relink", "the file is fetched from \(URLMasking.mask(url)) from now on\(note)")
+        book.appendHistory(entry, by: "relink", "the file is fetched from \(url.masked) from now on\(note)")
         switch effect {
         case .nothing: book.write(entry)
         case .restart:
@@ -56,6 +56,6 @@ extension TaskControl {
         case .requeue: requeue(entry)
         case .queue: queue(entry)
         }
-        return "the new address of the task is \(URLMasking.mask(url))\(note)"
+        return "the new address of the task is \(url.masked)\(note)"
     }
 }

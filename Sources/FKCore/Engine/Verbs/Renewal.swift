@@ -38,7 +38,7 @@ extension TaskControl {
             book.appendHistory(
                 entry, by: "repair",
                 isRepair
-                    ? "\(Plural.count(bytes, "damaged byte")) of the file are fetched again"
+                    ? "\(bytes.plural("damaged byte")) of the file are fetched again"
                     : "the file is fetched again")
             reporter.account(entry)
             join(entry, group: group)
@@ -49,7 +49,7 @@ extension TaskControl {
 
     /// The finished file is right: a refresh or repair of it that has not ended counts no more.
     private func restore(_ entry: TaskEntry) {
-        guard let former = entry.record.former, entry.record.state != .complete, FileNames.exists(former.path) else {
+        guard let former = entry.record.former, entry.record.state != .complete, former.path.existsOnDisk else {
             return
         }
         entry.record.removePart(of: book.workPath, book.owner)
@@ -88,7 +88,7 @@ extension PartFile {
             let range = PieceSums.range(index, of: length)
             let bytes = try bytes(at: range.lowerBound, count: Int(range.upperBound - range.lowerBound))
             guard bytes.count == range.count else {
-                throw DownloadError(.disk, "\(path) is shorter than \(Plural.count(length, "byte")).")
+                throw DownloadError(.disk, "\(path) is shorter than \(length.plural("byte")).")
             }
             sums.append(bytes.withUnsafeBytes { CRC32C.checksum($0) })
         }

@@ -55,17 +55,6 @@ package enum StateMachine {
         }
     }
 
-    /// The verb that a toggle applies: it stops a running or waiting task and resumes or queues any other; nil if no
-    /// verb applies.
-    package static func toggles(_ state: DownloadState) -> Verb? {
-        switch state {
-        case .idle, .action: .suspend
-        case .suspend: .resume
-        case .cancel, .error: .retry
-        case .complete, .unknown: nil
-        }
-    }
-
     private static func action(in state: DownloadState) -> Transition {
         switch state {
         case .cancel, .error: .to(.idle, .queue)
@@ -117,5 +106,25 @@ package enum StateMachine {
             case .unknown: "is not known here"
             }
         return .noOp(reason: "\(now): \(hint ?? "nothing to \(verb)")")
+    }
+}
+
+extension DownloadState {
+    /// The verb that a toggle applies: it stops a running or waiting task and resumes or queues any other; nil if no
+    /// verb applies.
+    package var toggleVerb: Verb? {
+        switch self {
+        case .idle, .action: .suspend
+        case .suspend: .resume
+        case .cancel, .error: .retry
+        case .complete, .unknown: nil
+        }
+    }
+}
+
+extension Verb {
+    /// True if the verb changes a task in this state.
+    package func applies(in state: DownloadState) -> Bool {
+        if case .to = StateMachine.decide(self, in: state) { true } else { false }
     }
 }

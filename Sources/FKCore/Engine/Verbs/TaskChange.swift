@@ -28,7 +28,7 @@ extension TaskControl {
             checked.append((entry, try change.applied(to: entry.record.task)))
         }
         for (entry, task) in checked where task != entry.record.task { apply(task, to: entry) }
-        return "\(Plural.count(changes.count, "task")) changed"
+        return "\(changes.count.plural("task")) changed"
     }
 
     private func apply(_ task: TaskDescription, to entry: TaskEntry) {
@@ -67,7 +67,7 @@ extension TaskChange {
             task.options = options
         }
         if let mirrors {
-            task.mirrors = try mirrors.map { url throws(DownloadError) in try URLNormalizer.normalize(url) }
+            task.mirrors = try mirrors.map { url throws(DownloadError) in try url.normalizedURL() }
         }
         if let priority { task.priority = priority }
         return task

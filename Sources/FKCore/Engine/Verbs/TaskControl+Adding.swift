@@ -193,7 +193,7 @@ extension TaskControl {
                     records.append(.success(nil))
                 } else {
                     try check(description)
-                    try AttributeRules.check(description.attributes)
+                    try description.attributes.checkAsAttributes()
                     if let folder = description.directory, checked?.isExactly(folder) != true {
                         // A folder that cannot be opened fails the attempt.
                         if let error = try? Folder.inWorkPath(book.workPath, folder) { throw error }
@@ -226,8 +226,8 @@ extension TaskControl {
     }
 
     private func fault(inName name: String) -> String? {
-        AskedForName.fault(in: name, mayHide: true).map { fault in
-            "its file's name \(Escaping.visible(name.prefix(60))) cannot be used: \(fault)"
+        FileNameRules.fault(inAsked: name, mayHide: true).map { fault in
+            "its file's name \(name.prefix(60).visible) cannot be used: \(fault)"
         }
     }
 
@@ -301,7 +301,7 @@ extension TaskControl {
             return (added, readmission.isCompared)
         } catch {
             var error = Self.notMade(error)
-            error.url = error.url ?? URLMasking.mask(description.url)
+            error.url = error.url ?? description.url.masked
             return (.init(id: id, state: .unknown, isNew: false, error: error), false)
         }
     }

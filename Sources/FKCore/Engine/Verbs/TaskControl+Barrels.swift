@@ -30,7 +30,7 @@ extension TaskControl {
         var unknown: [String] = []
         let found = try selectors.flatMap { selector -> [TaskEntry] in
             let entries = try book.find(selector)
-            if entries.isEmpty, case .url(let url) = selector.kind { unknown.append(try URLNormalizer.normalize(url)) }
+            if entries.isEmpty, case .url(let url) = selector.kind { unknown.append(try url.normalizedURL()) }
             return entries
         }
         for entry in found where !barrels.book.contains(entry.id, in: name) {
@@ -63,7 +63,7 @@ extension TaskControl {
         try ownership.checkOpen()
         try barrels.open(name, creating: false)
         let leaving = try members(texts, ofBarrel: name)
-        let urls = try texts.filter { TaskID(hex: $0) == nil }.map { try URLNormalizer.normalize($0) }
+        let urls = try texts.filter { TaskID(hex: $0) == nil }.map { try $0.normalizedURL() }
         let awaited = try barrels.awaited.remove(Set(urls), from: name)
         guard !leaving.isEmpty || awaited > 0 else {
             throw DownloadError(.notFound, "None of these URLs is in barrel \(name).")
@@ -89,7 +89,7 @@ extension TaskControl {
         // Normalized URLs are ASCII, so comparing texts compares bytes.
         var urls: Set<String> = []
         for text in texts {
-            if let id = TaskID(hex: text) { ids.append(id) } else { urls.insert(try URLNormalizer.normalize(text)) }
+            if let id = TaskID(hex: text) { ids.append(id) } else { urls.insert(try text.normalizedURL()) }
         }
         if book.hasLoadedAll {
             for url in urls {

@@ -38,8 +38,8 @@ extension TaskEntry {
         guard let deadline = record.task.optionsBox?.value.deadline, deadline <= date else { return nil }
         return DownloadError(
             .deadlineExceeded,
-            "The file was not complete at its deadline, \(Timestamp.seconds(deadline)).",
-            url: URLMasking.mask(record.task.url), remedy: .extendDeadline)
+            "The file was not complete at its deadline, \(deadline.timestampInSeconds).",
+            url: record.task.url.masked, remedy: .extendDeadline)
     }
 
     /// The error of a task whose time for a run is over; nil for a task without such a limit.
@@ -48,8 +48,8 @@ extension TaskEntry {
         else { return nil }
         return DownloadError(
             .deadlineExceeded,
-            "The file was not complete at its time limit, \(Plural.count(Int(seconds.rounded(.up)), "second")).",
-            url: URLMasking.mask(record.task.url), remedy: .extendDeadline)
+            "The file was not complete at its time limit, \(Int(seconds.rounded(.up)).plural("second")).",
+            url: record.task.url.masked, remedy: .extendDeadline)
     }
 }
 

@@ -118,7 +118,7 @@ extension TaskControl {
                 throw DownloadError(
                     .checksumMismatch,
                     "\(path) is not the file expected: \(fault). It stays as it is: trash the task to fetch it again.",
-                    url: URLMasking.mask(comparison.task.url))
+                    url: comparison.task.url.masked)
             }
             for note in options.matchNotes { book.appendHistory(entry, by: "checksum", note) }
             let (decided, _) = try KnownTaskRules.decide(

@@ -106,7 +106,7 @@ extension TaskControl {
     /// Why the finished file of a task cannot be deleted; nil if it can, or if there is none to delete.
     private func reasonToKeep(_ entry: TaskEntry) -> String? {
         guard entry.verbState == .complete, entry.taskRun == nil, entry.record.isForeign != true,
-            let path = entry.record.path, FileNames.exists(path), access(path.folderPart, W_OK) != 0
+            let path = entry.record.path, path.existsOnDisk, access(path.folderPart, W_OK) != 0
         else { return nil }
         return String(cString: strerror(errno))
     }
@@ -221,7 +221,7 @@ extension TaskSelector {
     /// The selected tasks in messages.
     package var name: String {
         switch kind {
-        case .url(let url): URLMasking.mask(url)
+        case .url(let url): url.masked
         case .id(let id): id.short
         case .barrel(let name): "in barrel \(name)"
         case .state(let state): "in state \(state.rawValue)"

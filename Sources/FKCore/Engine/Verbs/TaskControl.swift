@@ -70,7 +70,7 @@ package final class TaskControl {
         } else {
             for id in try book.ids(selector) { try letRun(id) }
         }
-        return "\(waiting) of \(Plural.count(count, "task")) can run"
+        return "\(waiting) of \(count.plural("task")) can run"
     }
 
     /// Takes a task that was just read from the disk and recovered.

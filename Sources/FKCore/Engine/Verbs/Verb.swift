@@ -89,5 +89,5 @@ package struct DigestCheck: Codable, Sendable, Hashable {
 
 extension VerbResult: CustomStringConvertible {
     /// The verb, the note, the id and the URL, with the secrets of the URL masked.
-    public var description: String { "VerbResult(\(verb), \(note), \(id.short), \(URLMasking.mask(url)))" }
+    public var description: String { "VerbResult(\(verb), \(note), \(id.short), \(url.masked))" }
 }

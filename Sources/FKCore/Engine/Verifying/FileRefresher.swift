@@ -107,7 +107,7 @@ package struct FileRefresher: Sendable {
         let path = record.path ?? ""
         return RefreshedFile(
             id: record.id, url: record.task.url, path: path,
-            result: FileNames.exists(path)
+            result: path.existsOnDisk
                 ? RefreshRules.decide(
                     await ask(record), known: record.versionOfFinished, askedAt: address(record), isBound: isBound)
                 : .missing,
@@ -124,7 +124,7 @@ package struct FileRefresher: Sendable {
         let options = record.task.options
         let url = address(record)
         guard let address = URL(string: url) else {
-            return .failure(DownloadError(.invalidURL, "The URL cannot be used.", url: URLMasking.mask(url)))
+            return .failure(DownloadError(.invalidURL, "The URL cannot be used.", url: url.masked))
         }
         var request = URLRequest(url: address)
         for field in record.headers(for: url) { request.add(field) }
@@ -233,7 +233,7 @@ enum RefreshRules {
         default:
             return .failed(
                 DownloadError(
-                    .httpStatus, "The server answered \(head.status).", url: URLMasking.mask(head.url),
+                    .httpStatus, "The server answered \(head.status).", url: head.url.masked,
                     status: head.status))
         }
         // A server sends requests for a folder to its name with a slash: the file is one now.
@@ -242,8 +242,8 @@ enum RefreshRules {
             return .failed(
                 DownloadError(
                     .incompleteBody,
-                    "The server answered with no bytes and no validators, and the file has \(Plural.count(known.length ?? 0, "byte")). "
-                        + "It stays as it is.", url: URLMasking.mask(head.url), status: head.status))
+                    "The server answered with no bytes and no validators, and the file has \((known.length ?? 0).plural("byte")). "
+                        + "It stays as it is.", url: head.url.masked, status: head.status))
         }
         let now = FileVersion(head, source: url)
         if known.isEquivalent(to: now) { return .unchanged }
@@ -258,5 +258,5 @@ enum RefreshRules {
 
 extension RefreshedFile: CustomStringConvertible {
     /// The answer, the id, and the URL with its secrets masked.
-    public var description: String { "RefreshedFile(\(result), \(id.short), \(URLMasking.mask(url)))" }
+    public var description: String { "RefreshedFile(\(result), \(id.short), \(url.masked))" }
 }

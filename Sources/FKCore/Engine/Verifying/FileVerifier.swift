@@ -58,24 +58,6 @@ package struct FileVerifier: Sendable {
     /// Creates a verifier for the tasks of a reader, those of its shards included.
     package init(_ reader: StoreReader) { self.reader = reader }
 
-    /// Verifies the finished files of these tasks: of complete ones, and of those whose refresh or repair has not ended. It reads
-    /// on all processors, and holds a few hundred records at a time.
-    ///
-    /// - Parameters:
-    ///   - problem: called for each unreadable info file.
-    ///   - each: receives the results in order. It returns false to stop.
-    package func verify(
-        _ ids: [TaskID], problem: (DownloadError) -> Void, each: (VerifiedFile) -> Bool
-    ) {
-        var rest = ids[...]
-        while !rest.isEmpty {
-            let portion = Array(rest.prefix(256))
-            rest = rest.dropFirst(256)
-            let records = reader.records(portion, problem: problem).filter(\.hasFinished)
-            for result in Parallel.map(records, { verify($0) }) { if !each(result) { return } }
-        }
-    }
-
     /// Verifies the file of one task.
     package func verify(_ task: TaskRecord) -> VerifiedFile {
         let record = task.ofFinished
@@ -152,8 +134,7 @@ extension FileVerifier {
         do {
             let content = try OpenFile(path)
             guard pieces.fit(content.length) else {
-                return
-                    "its \(Plural.count(content.length, "byte")) are not the \(Plural.count(pieces.count, "piece")) of the list"
+                return "its \(content.length.plural("byte")) are not the \(pieces.count.plural("piece")) of the list"
             }
             let check = ListedCheck(pieces, length: content.length)
             let (result, _, reason) = try content.compare(nil, check, expected: nil)
@@ -239,7 +220,7 @@ private final class OpenFile {
         let verb = damaged.count == 1 ? "differs" : "differ"
         return (
             .damaged, Self.joined(damaged),
-            "\(damaged.count) of \(Plural.count(checks.count, "piece")) \(verb) from \(checks.source)"
+            "\(damaged.count) of \(checks.count.plural("piece")) \(verb) from \(checks.source)"
         )
     }
 
@@ -315,5 +296,26 @@ private struct ListedCheck: PieceCheck {
 
 extension VerifiedFile: CustomStringConvertible {
     /// The result, the id, the URL with its secrets masked, and the reason.
-    public var description: String { "VerifiedFile(\(result), \(id.short), \(URLMasking.mask(url)): \(reason))" }
+    public var description: String { "VerifiedFile(\(result), \(id.short), \(url.masked): \(reason))" }
+}
+
+extension StoreReader {
+    /// Verifies the finished files of these tasks: of complete ones, and of those whose refresh or repair has not ended. It reads
+    /// on all processors, and holds a few hundred records at a time.
+    ///
+    /// - Parameters:
+    ///   - problem: called for each unreadable info file.
+    ///   - each: receives the results in order. It returns false to stop.
+    package func verify(
+        _ ids: [TaskID], problem: (DownloadError) -> Void, each: (VerifiedFile) -> Bool
+    ) {
+        let verifier = FileVerifier(self)
+        var rest = ids[...]
+        while !rest.isEmpty {
+            let portion = Array(rest.prefix(256))
+            rest = rest.dropFirst(256)
+            let records = records(portion, problem: problem).filter(\.hasFinished)
+            for result in records.mappedInParallel({ verifier.verify($0) }) where !each(result) { return }
+        }
+    }
 }

@@ -12,10 +12,10 @@ package struct ListedPlace: Sendable {
     package var memory: ListingMemory?
     private let source: any Source
     private let environment: [String: String]
-    private let said = Locked<SourceOrders?>(nil)
+    private let said = Locked<SourcePage.Orders?>(nil)
 
     /// How the files are asked for, once a page was taken; nil if they need nothing.
-    package var orders: SourceOrders? { said.withLock(\.self) }
+    package var orders: SourcePage.Orders? { said.withLock(\.self) }
 
     package init(_ source: any Source, _ place: SourcePlace, _ environment: [String: String]) {
         (self.source, self.place, self.environment) = (source, place, environment)

@@ -142,7 +142,7 @@ package final class ListingMemory: Sendable {
     }
 
     private static func url(_ request: SourceRequest) -> String {
-        (try? URLNormalizer.normalize(request.url)) ?? request.url
+        (try? request.url.normalizedURL()) ?? request.url
     }
 
     /// A digest of the request without its secrets. The URL may have one.

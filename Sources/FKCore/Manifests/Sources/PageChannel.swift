@@ -17,7 +17,7 @@ public struct SourcePageSender: Sendable {
     /// - Returns: the number of its entries, with faults and repeated ones.
     /// - Throws: `ManifestError` for a list that cannot be read.
     func list(
-        _ bytes: [UInt8], _ reader: ServerListReader, version: String? = nil, unpacker: Unpacker? = nil
+        _ bytes: [UInt8], _ reader: ServerList.Reader, version: String? = nil, unpacker: Unpacker? = nil
     ) async throws -> Int {
         var reader = reader
         var offset = 0

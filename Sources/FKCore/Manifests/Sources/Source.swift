@@ -106,7 +106,7 @@ public struct SourcePage: Sendable {
     /// The version of the place, such as a commit; nil if it has none, or if another page has it.
     public var version: String?
     /// What the owner's credentials mean for the files of this page and of all others; nil, the default, for nothing.
-    package var orders: SourceOrders?
+    package var orders: Orders?
     /// Keys of a program's lines that mean nothing, each once.
     package var leftOutKeys: [String] = []
     /// The form of the list that the files are from; nil for a source without one. Names of a list were checked, and its files need none.
@@ -145,21 +145,24 @@ public struct SourceFault: Sendable, Hashable {
     }
 }
 
-/// How the files of a place are asked for. It comes from the owner's reference and credentials, and from no answer of a server.
-package struct SourceOrders: Sendable, Hashable {
-    /// The URL whose origin may receive the secrets of the tasks.
-    package var address: String
-    /// The provider of `AWSSignature` that signs the requests; nil signs none.
-    package var signature: String?
-    /// Header fields of the requests. They are no secrets.
-    package var headers: [HeaderField] = []
-    /// Attributes of the tasks, by which a middleware knows them. The default is none.
-    package var attributes: [String: String] = [:]
-    /// The attribute of tasks that a source of the owner has made, with the scheme of the source: its tokens are for them alone. No list can
-    /// set it.
-    static let tokenAttribute = "source-token"
-    /// The manifest of an artifact; nil for another place.
-    package var manifest: RegistryManifestEntry?
+extension SourcePage {
+    /// How the files of a place are asked for. It comes from the owner's reference and credentials, and from no answer of a server.
+    package struct Orders: Sendable, Hashable {
+        /// The URL whose origin may receive the secrets of the tasks.
+        package var address: String
+        /// The provider of `AWSSignature` that signs the requests; nil signs none.
+        package var signature: String?
+        /// Header fields of the requests. They are no secrets.
+        package var headers: [HeaderField] = []
+        /// Attributes of the tasks, by which a middleware knows them. The default is none.
+        package var attributes: [String: String] = [:]
+        /// The attribute of tasks that a source of the owner has made, with the scheme of the source: its tokens are for them alone. No list can
+        /// set it.
+        static let tokenAttribute = "source-token"
+        /// The manifest of an artifact; nil for another place.
+        package var manifest: RegistryManifestEntry?
 
-    package init(address: String) { self.address = address }
+        /// Creates orders.
+        package init(address: String) { self.address = address }
+    }
 }

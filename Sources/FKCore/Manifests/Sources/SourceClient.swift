@@ -140,13 +140,13 @@ public struct SourceClient: Sendable {
     ///   for a longer answer; `.protocolViolation` beyond a limit of the listing; `.invalidURL`; the errors of the connection;
     ///   `.cancelled`.
     public func get(_ request: SourceRequest) async throws(DownloadError) -> SourceAnswer {
-        let url = try URLNormalizer.normalize(request.url)
+        let url = try request.url.normalizedURL()
         let origin = URLOrigin(url)
         let home = place.address.flatMap { URLOrigin($0) }
         guard mayAsk(origin) else {
             throw DownloadError(
                 .redirect, "The server was not asked: it is at a loopback or private address, and the place is not.",
-                url: URLMasking.mask(url))
+                url: url.masked)
         }
         try count(requests: 1, bytes: 0)
         var document = DocumentRequest(url: url, options: options)
@@ -240,8 +240,7 @@ public struct SourceClient: Sendable {
             return counts.bytes > limits.allBytes ? "its answers have more than \(limits.allBytes >> 20) MiB" : nil
         }
         guard let fault else { return }
-        throw DownloadError(
-            .protocolViolation, "The list of files does not end: \(fault).", url: URLMasking.mask(place.title))
+        throw DownloadError(.protocolViolation, "The list of files does not end: \(fault).", url: place.title.masked)
     }
 }
 
@@ -325,6 +324,6 @@ struct SourceScope: Sendable, Hashable {
     private static func parts(_ path: Substring) -> [[UInt8]] {
         var bytes = Array(path.utf8)[...]
         if bytes.first == UInt8(ascii: "/") { bytes = bytes.dropFirst() }
-        return bytes.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).map(PercentCoding.decoded)
+        return bytes.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).map(\.percentDecoded)
     }
 }

@@ -14,7 +14,7 @@ enum SourceEndpoint {
     /// The URL in a variable, without a final slash. Errors have the name of the variable.
     static func url(_ text: String, of name: String) throws(DownloadError) -> String {
         do throws(DownloadError) {
-            var url = try URLNormalizer.normalize(text)
+            var url = try text.normalizedURL()
             while url.hasSuffix("/") { url.removeLast() }
             return url
         } catch {

@@ -138,12 +138,12 @@ struct SourceFilter {
                 faults.append(SourceFault(url, "it has no name", isIncomplete: false))
                 return nil
             }
-            if let fault = ManifestName.fault(in: name) {
+            if let fault = name.listedPathFault {
                 isNew = true
                 if chooses(name) { faults.append(SourceFault(name, fault, isIncomplete: false)) }
                 return nil
             }
-            file.name = ManifestName.plain(name)
+            file.name = name.plainListedPath
         }
         let isChosen = chooses(file.name ?? FileNameRules.name(url: url, head: nil))
         // A URL is no path with folders, and what is not chosen takes no name.
@@ -186,6 +186,6 @@ struct SourceFilter {
     }
 
     private func endless(_ reason: String) -> DownloadError {
-        DownloadError(.protocolViolation, "The list of files does not end: \(reason).", url: URLMasking.mask(title))
+        DownloadError(.protocolViolation, "The list of files does not end: \(reason).", url: title.masked)
     }
 }

@@ -43,8 +43,7 @@ public struct SourceReference: Sendable, Hashable, CustomStringConvertible {
     ///   - form: how a reference is written.
     public func fault(_ reason: String, _ form: String) -> DownloadError {
         DownloadError(
-            .invalidArgument,
-            "'\(Escaping.visible(URLMasking.mask(description)))' is no place to list: \(reason). Write \(form).")
+            .invalidArgument, "'\(description.masked.visible)' is no place to list: \(reason). Write \(form).")
     }
 
     /// True for a scheme's letters (RFC 3986 section 3.1), at least two of them.

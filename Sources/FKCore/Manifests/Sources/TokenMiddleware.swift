@@ -15,7 +15,7 @@ package struct TokenMiddleware: RequestMiddleware {
 
     /// Creates the middleware; nil if there is no token, or the endpoint is no URL.
     init?(_ name: String, _ token: String?, _ endpoint: String) {
-        guard let token, let endpoint = try? URLNormalizer.normalize(endpoint), let origin = URLOrigin(endpoint) else {
+        guard let token, let endpoint = try? endpoint.normalizedURL(), let origin = URLOrigin(endpoint) else {
             return nil
         }
         self.name = name

@@ -11,13 +11,13 @@ package struct EntryFolders {
     /// The folder and the name of an entry's file.
     ///
     /// - Parameters:
-    ///   - name: a path without a fault (`ManifestName`).
+    ///   - name: a path without a fault (`listedPathFault`).
     ///   - base: the absolute path of the list's folder.
     /// - Throws: `EntryFault` if a symbolic link leads out of `base`.
     package mutating func place(of name: String, under base: String) throws(EntryFault) -> (
         folder: String, name: String
     ) {
-        let (subfolder, last) = ListedName.split(name)
+        let (subfolder, last) = FileNameRules.splitListed(name)
         guard let subfolder else { return (base, last) }
         let key = "\(base)\u{0}\(subfolder)"
         if let folder = known[key] { return (folder, last) }

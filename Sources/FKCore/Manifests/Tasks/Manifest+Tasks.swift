@@ -74,9 +74,9 @@ extension Manifest.FileFacts {
     }
 
     private static func normalize(_ url: String) throws(EntryFault) -> String {
-        do throws(DownloadError) { return try URLNormalizer.normalize(url) } catch {
+        do throws(DownloadError) { return try url.normalizedURL() } catch {
             // It may be megabytes long.
-            let shown = URLMasking.mask(url)
+            let shown = url.masked
             throw EntryFault("'\(shown.count > 200 ? shown.prefix(100) + "..." : shown)': \(error.message)")
         }
     }
@@ -156,7 +156,7 @@ extension Builder {
     ) throws(DownloadError) {
         var folders = EntryFolders()
         do throws(EntryFault) {
-            if let name = entry.name, let fault = ManifestName.fault(in: name) {
+            if let name = entry.name, let fault = name.listedPathFault {
                 throw EntryFault("'\(name)': \(fault)")
             }
             let entry = takesOrders ? entry : Manifest.Entry(entry.facts)

@@ -61,7 +61,7 @@ package struct RecordManifest {
         let records = reader.records(portion.map(\.id))
         let names = Dictionary(portion.map { ($0.id, $0.name) }) { first, _ in first }
         let (reader, needsSHA256) = (reader, needsSHA256)
-        let entries = Parallel.map(records) { record in
+        let entries = records.mappedInParallel { record in
             var entry = Self.entry(record, names[record.id] ?? "", needsSHA256: needsSHA256)
             entry.pieces = reader.pieceDigests(of: record).flatMap(Manifest.Pieces.init).map { [$0] } ?? []
             return entry

@@ -1,5 +1,5 @@
 /// The readers of a file that is being fetched, as far as the planner needs to know them.
-package struct Reading: Sendable, Hashable {
+package struct ReadDemand: Sendable, Hashable {
     /// The next byte of each reader.
     package var positions: [Int64]
     /// The offset after the last byte that may be fetched now; nil without a window.
@@ -73,7 +73,7 @@ package enum ReadPlanner {
     ///   - connections: the number of connections that the file may use.
     ///   - reserved: the indexes of ranges that it must not fetch or split.
     package static func nextStep(
-        _ ranges: [SavedRange], flights: [Int: Int64?], connections: Int, reserved: Set<Int> = [], reading: Reading
+        _ ranges: [SavedRange], flights: [Int: Int64?], connections: Int, reserved: Set<Int> = [], reading: ReadDemand
     ) -> SegmentPlanner.Step {
         let running = Set(flights.keys)
         guard running.count < connections else { return .none }

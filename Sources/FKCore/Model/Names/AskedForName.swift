@@ -1,22 +1,20 @@
 import FKMiddleware
 
-/// The rules for a file name that the user or application sets: it is used unchanged or refused. Names from servers
-/// and URLs are made safe instead (`FileNameRules.clean`).
-package enum AskedForName {
-    /// The problem with the name; nil if it can be used.
+extension FileNameRules {
+    /// The problem with a file name that the user or application sets, which is used unchanged or refused; nil if it can be used.
     ///
     /// It works on bytes: to `String`, a slash with a combining mark is another `Character`, but the system sees a
     /// slash.
     ///
     /// - Parameter mayHide: true allows control and invisible characters, as in a checksum list, whose names are kept byte
-    ///   for byte (`ManifestName`). The default is false.
-    package static func fault(in name: String, mayHide: Bool = false) -> String? {
+    ///   for byte (`listedPathFault`). The default is false.
+    package static func fault(inAsked name: String, mayHide: Bool = false) -> String? {
         if !isOneComponent(name) { return "it is not one plain name" }
-        if !mayHide, name.unicodeScalars.contains(where: Escaping.isHidden) {
+        if !mayHide, name.unicodeScalars.contains(where: \.isHidden) {
             return "it holds control or invisible characters"
         }
         if joinsSlash(name) { return "it begins with a combining mark" }
-        if FileNameRules.isOwn(name) { return "its ending is reserved for unfinished files" }
+        if isOwn(name) { return "its ending is reserved for unfinished files" }
         return nil
     }
 

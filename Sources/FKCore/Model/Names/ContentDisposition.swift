@@ -88,14 +88,14 @@ package enum ContentDisposition {
         guard parts.count == 3, !parts[2].isEmpty else { return nil }
         let bytes = Array(parts[2].utf8)[...]
         let isWellFormed = bytes.indices.allSatisfy {
-            bytes[$0] != UInt8(ascii: "%") || PercentCoding.value(bytes, at: $0) != nil
+            bytes[$0] != UInt8(ascii: "%") || bytes.percentValue(at: $0) != nil
         }
         let charset = trimmed(String(parts[0])).lowercased()
         // This form must not contain raw bytes outside ASCII. They were already read as UTF-8, so in another charset
         // they would become other letters.
         let isReadable = charset == "utf-8" || charset == "utf8" || bytes.allSatisfy { $0 < 0x80 }
         guard isWellFormed, isReadable else { return nil }
-        return text(PercentCoding.decoded(bytes), charset: charset)
+        return text(bytes.percentDecoded, charset: charset)
     }
 
     private static func text(_ bytes: [UInt8], charset: String) -> String? {
@@ -126,8 +126,8 @@ package enum ContentDisposition {
         switch coding {
         case "b": Data(base64Encoded: String(text)).map(Array.init)
         case "q":
-            PercentCoding.decoded(
-                Array(text.replacing("%", with: "%25").replacing("_", with: " ").replacing("=", with: "%").utf8)[...])
+            Array(text.replacing("%", with: "%25").replacing("_", with: " ").replacing("=", with: "%").utf8)[...]
+                .percentDecoded
         default: nil
         }
     }
@@ -140,11 +140,11 @@ package enum ContentDisposition {
     private static func decodePercent(_ value: String) -> String {
         let bytes = Array(value.utf8)[...]
         let percents = bytes.indices.filter { bytes[$0] == UInt8(ascii: "%") }
-        let encoded = percents.compactMap { PercentCoding.value(bytes, at: $0) }
+        let encoded = percents.compactMap { bytes.percentValue(at: $0) }
         guard encoded.count == percents.count, encoded.contains(where: { $0 >= 0x80 }),
             !encoded.contains(where: { $0 < 0x20 || $0 == 0x7f || "/\\".utf8.contains($0) })
         else { return value }
-        return PercentCoding.decodedString(bytes) ?? value
+        return String(validating: bytes.percentDecoded, as: UTF8.self) ?? value
     }
 
     /// Restores UTF-8 that the transport passed on with one character per byte; nil if it is not UTF-8.

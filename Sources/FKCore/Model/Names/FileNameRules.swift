@@ -26,7 +26,7 @@ package enum FileNameRules {
         if let first = result.unicodeScalars.first, first == "." || first == "~" {
             result = "_" + String(String.UnicodeScalarView(result.unicodeScalars.drop { $0 == first }))
         }
-        if result.utf8.first == UInt8(ascii: "-") || AskedForName.joinsSlash(result) { result = "_" + result }
+        if result.utf8.first == UInt8(ascii: "-") || FileNameRules.joinsSlash(result) { result = "_" + result }
         if result.isEmpty { return fallback }
         result = markDevice(result)
         if isOwn(result) { result += "_" }
@@ -157,7 +157,7 @@ package enum FileNameRules {
             while part.last == slash { part.removeLast() }
             if let last = part.lastIndex(of: slash) { part = part[(last + 1)...] }
             if !part.contains(UInt8(ascii: "%")) { return String(decoding: part, as: UTF8.self) }
-            return escapingInvalid(PercentCoding.decoded(Array(part)[...]))
+            return escapingInvalid(Array(part)[...].percentDecoded)
         }
     }
 
@@ -173,7 +173,7 @@ package enum FileNameRules {
                 rest = rest.dropFirst(length)
             } else {
                 var escaped: [UInt8] = []
-                PercentCoding.append(rest.removeFirst(), to: &escaped)
+                escaped.appendPercentEncoded(rest.removeFirst())
                 result += String(decoding: escaped, as: UTF8.self)
             }
         }
@@ -194,7 +194,7 @@ package enum FileNameRules {
         switch scalar.properties.generalCategory {
         case .control, .lineSeparator, .paragraphSeparator: true
         case .format: scalar != "\u{200c}" && scalar != "\u{200d}"
-        default: Escaping.isHidden(scalar)
+        default: scalar.isHidden
         }
     }
 

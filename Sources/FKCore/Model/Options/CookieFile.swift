@@ -1,23 +1,19 @@
 import FKMiddleware
 import Foundation
 
-/// The file of `TransportOptions.cookieFile`.
-package enum CookieFile {
-    /// The maximum length in bytes.
-    static let limit = 16 << 20
-
-    /// Reads the lines with a cookie. libcurl parses them.
+extension TransportOptions {
+    /// Reads the lines with a cookie of a `cookieFile` of at most 16 MiB. libcurl parses them.
     ///
     /// - Throws: `.invalidArgument` if the file cannot be read, or if it has lines and none is a cookie in Netscape's form. The
     ///   message has no line of the file.
-    package static func lines(of path: String) throws(DownloadError) -> [String] {
-        let bytes = try SmallFile.read(path, limit: limit, named: "cookie file")
+    package static func cookies(in path: String) throws(DownloadError) -> [String] {
+        let bytes = try [UInt8](ofFile: path, limit: 16 << 20, named: "cookie file")
         let lines = bytes.split { $0 == 0x0a || $0 == 0x0d }
         let cookies = lines.filter(isCookie)
         if cookies.isEmpty, lines.contains(where: { !isComment($0) }) {
             throw DownloadError(
                 .invalidArgument,
-                "The cookie file \(Escaping.visible(path)) has no cookie in Netscape's form: seven fields with tabs between them."
+                "The cookie file \(path.visible) has no cookie in Netscape's form: seven fields with tabs between them."
             )
         }
         return cookies.map { String(decoding: $0, as: UTF8.self) }

@@ -13,7 +13,7 @@ extension HeaderField {
     /// `X-Api-Key`.
     package static func isSecret(_ name: String) -> Bool {
         let name = name.lowercased()
-        return !usual.contains(name) && (alwaysSecret.contains(name) || URLMasking.isSecret(name: name))
+        return !usual.contains(name) && (alwaysSecret.contains(name) || name.isSecretName)
     }
     /// The fields of most requests, whose names need no closer look.
     private static let usual = harmless.union([
@@ -38,24 +38,24 @@ extension HeaderField {
 
     /// Parses `Name: value`. Whitespace around the value is dropped; `Name:` sends an empty value.
     ///
-    /// - Throws: `InvalidHeader` with the reason. It may contain the name but never the value, which may be a secret.
-    package static func parse(_ text: String) throws(InvalidHeader) -> HeaderField {
+    /// - Throws: `Invalid` with the reason. It may contain the name but never the value, which may be a secret.
+    package static func parse(_ text: String) throws(Invalid) -> HeaderField {
         guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")) else {
-            throw InvalidHeader(reason: "a header is written 'Name: value'")
+            throw Invalid(reason: "a header is written 'Name: value'")
         }
         let name = String(text[..<colon])
-        guard HTTPToken.isFieldName(name) else {
-            throw InvalidHeader(reason: "a header's name consists of letters, digits and !#$%&'*+-.^_`|~")
+        guard name.isFieldName else {
+            throw Invalid(reason: "a header's name consists of letters, digits and !#$%&'*+-.^_`|~")
         }
         var value = text[text.index(after: colon)...]
         // CR, LF and NUL could end the field and start another one (RFC 9110 section 5.5).
         guard !value.unicodeScalars.contains(where: { ($0.value < 0x20 && $0 != "\t") || $0.value == 0x7f }) else {
-            throw InvalidHeader(reason: "the value of header '\(name)' holds a line break or another control character")
+            throw Invalid(reason: "the value of header '\(name)' holds a line break or another control character")
         }
         while value.first == " " || value.first == "\t" { value.removeFirst() }
         while value.last == " " || value.last == "\t" { value.removeLast() }
         guard !reserved.contains(name.lowercased()) else {
-            throw InvalidHeader(reason: "header '\(name)' is set by the transfer itself and cannot be given")
+            throw Invalid(reason: "header '\(name)' is set by the transfer itself and cannot be given")
         }
         return HeaderField(name, String(value))
     }
@@ -67,8 +67,10 @@ extension HeaderField {
     }
 }
 
-/// A header that cannot be sent.
-package struct InvalidHeader: Error, Hashable {
-    /// The reason, for a message. It never contains the value.
-    package var reason: String
+extension HeaderField {
+    /// A header that cannot be sent.
+    package struct Invalid: Error, Hashable {
+        /// The reason, for a message. It never contains the value.
+        package var reason: String
+    }
 }

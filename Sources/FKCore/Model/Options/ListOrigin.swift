@@ -11,7 +11,7 @@ package struct ListOrigin: Codable, Sendable, Hashable {
     package static let pipe = "standard input"
 
     package init(_ name: String, signer: String?) {
-        let name = Escaping.visible(URLMasking.mask(name))
+        let name = name.masked.visible
         self.name = name.utf8.count <= 80 ? name : "…" + String(decoding: name.utf8.suffix(77), as: UTF8.self)
         self.signer = signer.map {
             $0.utf8.count <= 100 ? $0 : "sha-256:" + Digester.hex(Digester.bytes(of: $0, .sha256))

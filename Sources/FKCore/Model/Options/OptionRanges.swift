@@ -32,7 +32,7 @@ package enum OptionRange {
     /// The same for the path of a file, which came from a URL.
     package static func fault(path: String?, of name: String) -> String? {
         guard let path, path.utf8.first != UInt8(ascii: "/") || path.utf8.contains(0) else { return nil }
-        return "\(name) is \"\(Escaping.visible(path.prefix(60)))\", and must be the URL of a file"
+        return "\(name) is \"\(path.prefix(60).visible)\", and must be the URL of a file"
     }
 
     /// Throws `.invalidArgument` with the sentence, if there is one.
@@ -68,20 +68,20 @@ extension TaskOptions {
     }
 
     private var networkFault: String? {
-        if let pinnedPublicKey, let fault = PinnedPublicKey.fault(in: pinnedPublicKey) { return fault }
-        if let dnsServers, let fault = NameLookup.fault(servers: dnsServers) { return fault }
+        if let pinnedPublicKey, let fault = TransportOptions.fault(pinnedPublicKey: pinnedPublicKey) { return fault }
+        if let dnsServers, let fault = TransportOptions.fault(dnsServers: dnsServers) { return fault }
         if let proxy, let fault = ProxyAddress.fault(in: proxy) { return "options.proxy: \(fault)" }
         if interface?.isEmpty == true { return "options.interface must not be empty" }
         if let fault = hostAddresses?.lazy.compactMap({ HostAddress.fault(in: $0.text) }).first { return fault }
         if let fault = loginHost.flatMap({ LoginHost.fault(in: $0) }) { return fault }
-        return dohURL.flatMap { NameLookup.fault(url: $0) }
+        return dohURL.flatMap { TransportOptions.fault(dohURL: $0) }
     }
 
     /// The error message for an expected type that is neither `file` nor `type/subtype`.
     private static func typeFault(_ type: String?) -> String? {
         guard let type, type != "file" else { return nil }
         let parts = type.split(separator: "/", omittingEmptySubsequences: false)
-        guard parts.count != 2 || !parts.allSatisfy({ HTTPToken.isFieldName(String($0)) }) || parts[0] == "*" else {
+        guard parts.count != 2 || !parts.allSatisfy({ String($0).isFieldName }) || parts[0] == "*" else {
             return nil
         }
         return "options.expectedType must be file or a media type such as application/zip"
@@ -141,10 +141,10 @@ extension HeaderField {
     /// The reason why the field cannot be sent; nil for a valid one. It never contains the value, which may be a
     /// secret.
     package var fault: String? {
-        guard HTTPToken.isFieldName(name) else {
-            return "\"\(Escaping.visible(name.prefix(60)))\" is not the name of a header field"
+        guard name.isFieldName else {
+            return "\"\(name.prefix(60).visible)\" is not the name of a header field"
         }
-        guard HTTPToken.isFieldValue(value) else {
+        guard value.isFieldValue else {
             return "the value of the header field \(name) holds a line break or NUL"
         }
         return nil
@@ -168,7 +168,7 @@ extension TransportOptions {
             return "transport.userAgent: \(fault)"
         }
         if interface?.isEmpty == true { return "transport.interface must not be empty" }
-        return pinnedPublicKey.flatMap(PinnedPublicKey.fault)
+        return pinnedPublicKey.flatMap(Self.fault(pinnedPublicKey:))
     }
 
     private var proxyFault: String? {
@@ -183,38 +183,32 @@ extension TransportOptions {
     }
 }
 
-/// The text of `TransportOptions.pinnedPublicKey`.
-package enum PinnedPublicKey {
-    /// What is wrong with the text; nil for a valid one. libcurl ignores a key that it cannot read, and takes other texts for
-    /// the path of a file.
-    package static func fault(in text: String) -> String? {
+extension TransportOptions {
+    /// What is wrong with the text of `pinnedPublicKey`; nil for a valid one. libcurl ignores a key that it cannot read, and takes other
+    /// texts for the path of a file.
+    package static func fault(pinnedPublicKey text: String) -> String? {
         for key in text.split(separator: ";", omittingEmptySubsequences: false) {
             let digest = key.hasPrefix("sha256//") ? Data(base64Encoded: String(key.dropFirst(8))) : nil
             if digest?.count == 32 { continue }
             return
-                "\"\(Escaping.visible(key.prefix(60)))\" is not a public key's hash: give sha256//BASE64 of its SHA-256, "
+                "\"\(key.prefix(60).visible)\" is not a public key's hash: give sha256//BASE64 of its SHA-256, "
                 + "several separated by ;"
         }
         return nil
     }
-}
 
-/// Checks `TransportOptions.dnsServers` and `dohURL`.
-package enum NameLookup {
-    /// What is wrong with the list of servers; nil if nothing is.
-    package static func fault(servers: String) -> String? {
+    /// What is wrong with the list `dnsServers`; nil if nothing is.
+    package static func fault(dnsServers servers: String) -> String? {
         let isList = servers.split(separator: ",", omittingEmptySubsequences: false).allSatisfy { server in
             !server.isEmpty && server.utf8.allSatisfy { $0.isASCIIHexDigit || ".:[]%".utf8.contains($0) }
         }
-        return isList
-            ? nil : "\"\(Escaping.visible(servers.prefix(60)))\" is no list of name servers: give ADDRESS[:PORT],…"
+        return isList ? nil : "\"\(servers.prefix(60).visible)\" is no list of name servers: give ADDRESS[:PORT],…"
     }
 
-    /// What is wrong with the URL; nil if nothing is.
-    package static func fault(url: String) -> String? {
+    /// What is wrong with `dohURL`; nil if nothing is.
+    package static func fault(dohURL url: String) -> String? {
         let isServer = URLOrigin(url)?.scheme == "https" && !url.utf8.contains { $0 <= 0x20 || $0 == 0x7f }
-        return isServer
-            ? nil : "\"\(Escaping.visible(URLMasking.mask(url).prefix(60)))\" is no https URL of a server for DNS"
+        return isServer ? nil : "\"\(url.masked.prefix(60).visible)\" is no https URL of a server for DNS"
     }
 }
 

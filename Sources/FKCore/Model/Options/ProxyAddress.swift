@@ -21,7 +21,7 @@ package struct ProxyAddress: Sendable, Hashable {
         if let separator = text.range(of: "://"), !text[..<separator.lowerBound].contains(":") {
             let scheme = text[..<separator.lowerBound].lowercased()
             guard Self.schemes.contains(scheme) else {
-                throw Fault("its scheme '\(Escaping.visible(scheme))' is not known")
+                throw Fault("its scheme '\(scheme.visible)' is not known")
             }
             rest = text[separator.upperBound...]
         }
@@ -51,7 +51,7 @@ package struct ProxyAddress: Sendable, Hashable {
         let digits = tail.dropFirst().utf8
         guard tail.first == ":", (1...5).contains(digits.count), digits.allSatisfy({ (0x30...0x39).contains($0) }),
             let port = Int(tail.dropFirst()), (1...65_535).contains(port)
-        else { throw Fault("its port '\(Escaping.visible(String(tail.dropFirst())))' is not a number from 1 to 65535") }
+        else { throw Fault("its port '\(String(tail.dropFirst()).visible)' is not a number from 1 to 65535") }
         self.port = port
     }
 
@@ -62,7 +62,7 @@ package struct ProxyAddress: Sendable, Hashable {
             _ = try ProxyAddress(text)
             return nil
         } catch {
-            return "'\(Escaping.visible(masked(text)))' is not a proxy: \(error.reason)"
+            return "'\(masked(text).visible)' is not a proxy: \(error.reason)"
         }
     }
 

@@ -69,7 +69,7 @@ package struct HostAddress: Codable, Sendable, Hashable {
     /// What is wrong with the text; nil if nothing is.
     package static func fault(in text: String) -> String? {
         parts(of: text) == nil
-            ? "\"\(Escaping.visible(text.prefix(80)))\" is no address of a host: give HOST:PORT:ADDRESS, with one IPv4 or IPv6 address"
+            ? "\"\(text.prefix(80).visible)\" is no address of a host: give HOST:PORT:ADDRESS, with one IPv4 or IPv6 address"
             : nil
     }
 

@@ -144,21 +144,6 @@ package enum RetryRules {
         error.code == .httpStatus && !error.isRetryable && error.status.map(expiryStatuses.contains) ?? false
     }
 
-    /// True if the query contains a signature or token of a kind that expires.
-    package static func looksSigned(_ url: String) -> Bool {
-        guard let query = url.split(separator: "?", maxSplits: 1).dropFirst().first else { return false }
-        return query.split(separator: "&").contains { pair in
-            let name = pair.prefix { $0 != "=" }.lowercased()
-            return name.hasPrefix("x-amz-") || name.hasPrefix("x-goog-") || name.hasPrefix("x-oss-")
-                || signedNames.contains(name)
-        }
-    }
-
-    private static let signedNames: Set<String> = [
-        "signature", "sig", "sign", "token", "access_token", "auth", "auth_key", "expires", "expire", "e", "policy",
-        "key-pair-id", "se", "hdnts", "hdnea", "verify", "md5", "hmac", "jwt", "ossaccesskeyid", "googleaccessid",
-    ]
-
     // MARK: Errors from answers
 
     /// The error for a response whose status does not deliver the file. After redirects its URL is that of the server
@@ -187,7 +172,7 @@ package enum RetryRules {
             head.status == 401 && login == nil ? .giveLogin : head.status == 407 ? .giveProxyLogin : nil
         return DownloadError(
             .httpStatus, "The server answered \(head.status)\(hint).",
-            url: head.redirects > 0 ? URLMasking.mask(head.url) : nil, status: head.status,
+            url: head.redirects > 0 ? head.url.masked : nil, status: head.status,
             isRetryable: isRetryable(status: head.status) || [202, 403].contains(head.status) && wait != nil,
             retryAfter: wait
                 ?? (head.status == 429
@@ -239,4 +224,21 @@ package enum RetryRules {
         let seconds = date.timeIntervalSince(now)
         return seconds < 0 ? nil : seconds
     }
+}
+
+extension String {
+    /// True if the query of the URL contains a signature or token of a kind that expires.
+    package var looksSigned: Bool {
+        guard let query = split(separator: "?", maxSplits: 1).dropFirst().first else { return false }
+        return query.split(separator: "&").contains { pair in
+            let name = pair.prefix { $0 != "=" }.lowercased()
+            return name.hasPrefix("x-amz-") || name.hasPrefix("x-goog-") || name.hasPrefix("x-oss-")
+                || Self.signedNames.contains(name)
+        }
+    }
+
+    private static let signedNames: Set<String> = [
+        "signature", "sig", "sign", "token", "access_token", "auth", "auth_key", "expires", "expire", "e", "policy",
+        "key-pair-id", "se", "hdnts", "hdnea", "verify", "md5", "hmac", "jwt", "ossaccesskeyid", "googleaccessid",
+    ]
 }

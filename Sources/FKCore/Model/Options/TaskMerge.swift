@@ -25,7 +25,7 @@ package enum MergeOutcome: Sendable, Hashable, CaseIterable {
 }
 
 /// What can be said about a file by anybody who knows it.
-package struct FileFacts: Sendable, Hashable {
+package struct TaskFacts: Sendable, Hashable {
     /// The digest of the whole file.
     package var checksum: Checksum?
     package var pieces: PieceDigests?
@@ -54,7 +54,7 @@ package struct FileFacts: Sendable, Hashable {
 
     /// What becomes of each field, by its name.
     package func outcomes(
-        with asked: FileFacts, drops: Bool = false, other: OtherDigest = .conflicts
+        with asked: TaskFacts, drops: Bool = false, other: OtherDigest = .conflicts
     ) -> [String: MergeOutcome] {
         [
             "checksum": Self.outcome(checksum, asked.checksum, drops: drops, other: other),
@@ -73,8 +73,8 @@ package struct FileFacts: Sendable, Hashable {
     ///   - other: what another digest means.
     /// - Throws: `.checksumMismatch` with both digests for a conflict.
     package func joined(
-        with asked: FileFacts, drops: Bool = false, other: OtherDigest = .conflicts
-    ) throws(DownloadError) -> FileFacts {
+        with asked: TaskFacts, drops: Bool = false, other: OtherDigest = .conflicts
+    ) throws(DownloadError) -> TaskFacts {
         let outcomes = outcomes(with: asked, drops: drops, other: other)
         if outcomes["checksum"] == .conflict, let checksum, let new = asked.checksum {
             throw Self.conflict("\(checksum)", "\(new)")
@@ -83,7 +83,7 @@ package struct FileFacts: Sendable, Hashable {
             throw Self.conflict(pieces.shown, new.shown)
         }
         var facts = self
-        func join<Value>(_ name: String, _ field: WritableKeyPath<FileFacts, Value?>) {
+        func join<Value>(_ name: String, _ field: WritableKeyPath<TaskFacts, Value?>) {
             switch outcomes[name] {
             case .added, .replaced: facts[keyPath: field] = asked[keyPath: field]
             case .removed: facts[keyPath: field] = nil
@@ -104,7 +104,7 @@ package struct FileFacts: Sendable, Hashable {
     }
 
     /// True if a digest of the whole file says that both are the same version.
-    private func isSameFile(_ asked: FileFacts) -> Bool { checksum != nil && checksum == asked.checksum }
+    private func isSameFile(_ asked: TaskFacts) -> Bool { checksum != nil && checksum == asked.checksum }
 
     private static func outcome<Value: Equatable>(
         _ known: Value?, _ asked: Value?, drops: Bool = false, other: OtherDigest = .replaces
@@ -269,9 +269,9 @@ extension TaskOptions {
 }
 
 extension TaskDescription {
-    package var facts: FileFacts {
+    package var facts: TaskFacts {
         get {
-            var facts = FileFacts()
+            var facts = TaskFacts()
             facts.mirrors = mirrors.isEmpty && !words.contains(.namesMirrors) ? nil : mirrors
             guard hasOptions else { return facts }
             let options = options

@@ -91,7 +91,7 @@ extension TaskSelector: CustomStringConvertible {
     /// The kind and its value, with the secrets of a URL masked.
     public var description: String {
         switch kind {
-        case .url(let url): "TaskSelector(url: \(URLMasking.mask(url)))"
+        case .url(let url): "TaskSelector(url: \(url.masked))"
         case .id(let id): "TaskSelector(id: \(id.short))"
         case .barrel(let name): "TaskSelector(barrel: \(name))"
         case .state(let state): "TaskSelector(state: \(state))"

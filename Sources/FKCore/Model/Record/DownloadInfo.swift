@@ -274,6 +274,6 @@ extension DownloadInfo: CustomStringConvertible {
         let expected = count.expected.map { "\($0)" } ?? "?"
         let failure = self.error.map { ", \($0)" } ?? ""
         let bytes = "\(count.received)/\(expected) bytes"
-        return "DownloadInfo(\(id.short), \(state), \(bytes), \(URLMasking.mask(url))\(failure))"
+        return "DownloadInfo(\(id.short), \(state), \(bytes), \(url.masked)\(failure))"
     }
 }

@@ -112,7 +112,7 @@ extension TaskRecord {
         if options.netrc == true { kinds.append("the login of ~/.netrc") }
         if options.cookiePath != nil { kinds.append("cookies") }
         if options.awsSignature != nil { kinds.append("signatures") }
-        if URLMasking.login(in: task.url) != nil { kinds.append("the login of its URL") }
+        if task.url.urlLogin != nil { kinds.append("the login of its URL") }
         guard let last = kinds.popLast() else { return nil }
         let list = kinds.isEmpty ? last : "\(kinds.joined(separator: ", ")) and \(last)"
         return "this origin does not receive \(list) of the task: write a login into the new URL if it needs one"

@@ -58,7 +58,7 @@ extension TaskRecord {
     /// A part file always has a name of our own; a response middleware may have put a finished file anywhere.
     private var nameFault: String? {
         if let partName {
-            guard AskedForName.isOneComponent(partName), partName.utf8.first == UInt8(ascii: "."),
+            guard FileNameRules.isOneComponent(partName), partName.utf8.first == UInt8(ascii: "."),
                 String(decoding: partName.utf8.suffix(24), as: UTF8.self) == ".\(id.leadingDigits(16)).fkpart"
             else { return "its part file is not its own" }
         }
@@ -91,10 +91,10 @@ extension TaskDescription {
     /// engine without `Builder`: from records and messages.
     package var fault: String? {
         if url.hasControls { return "its URL holds control characters" }
-        if let fileName, !AskedForName.isOneComponent(fileName) { return "the name asked for is not one plain name" }
+        if let fileName, !FileNameRules.isOneComponent(fileName) { return "the name asked for is not one plain name" }
         if let directory, !directory.isAbsolutePath {
             let reason = Self.directoryFault(directory) ?? "it is relative, and the current folder has no usable path"
-            return "its folder is \"\(Escaping.visible(directory.prefix(60)))\": \(reason)"
+            return "its folder is \"\(directory.prefix(60).visible)\": \(reason)"
         }
         return nil
     }

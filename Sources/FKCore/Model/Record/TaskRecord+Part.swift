@@ -26,7 +26,7 @@ extension TaskRecord {
 
     /// True if the part that is about to get its final name, or was, still has its own one.
     package var hasPartBesideFile: Bool {
-        guard let part = partBesideFile, FileNames.exists(part) else { return false }
+        guard let part = partBesideFile, part.existsOnDisk else { return false }
         guard let written, let found = FileIdentity(path: part) else { return true }
         // Some file systems give inodes other numbers after each mount.
         return found.inode == written.inode && found.isOne(with: written) != false

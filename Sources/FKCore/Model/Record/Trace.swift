@@ -61,7 +61,7 @@ package struct Trace: Codable, Sendable, Hashable {
     }
 
     /// The response came through these redirects.
-    package mutating func pass(through urls: [String]) { via = urls.isEmpty ? nil : urls.map(URLMasking.mask) }
+    package mutating func pass(through urls: [String]) { via = urls.isEmpty ? nil : urls.map(\.masked) }
 
     /// A response middleware has changed or copied the file.
     package mutating func recordChange() { isChanged = true }
@@ -81,7 +81,7 @@ package struct Trace: Codable, Sendable, Hashable {
 
     private var size: Int { (try? StoreJSON.encode(self).count) ?? .max }
 
-    private static func origin(_ url: String) -> String { HostName.site(url) }
+    private static func origin(_ url: String) -> String { url.site }
 
     // MARK: Spans
 
@@ -125,11 +125,14 @@ package struct Trace: Codable, Sendable, Hashable {
 }
 
 extension TaskRecord {
+    /// The sources of the file (`Trace.runs`).
+    package func sources(length: Int64) -> [Trace.Run] { (trace ?? Trace()).runs(length: length) }
+
     /// A source begins to send these bytes.
     package mutating func record(_ range: Range<Int64>, from url: String) {
         let source = url == task.url ? nil : url
         guard source != nil || trace != nil else { return }
-        trace { $0.record(range, from: source.map(URLMasking.mask)) }
+        trace { $0.record(range, from: source.map(\.masked)) }
     }
 
     /// A response middleware has changed or copied the finished file.

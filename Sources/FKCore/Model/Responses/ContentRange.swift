@@ -23,7 +23,7 @@ package struct ContentRange: Sendable, Hashable {
     /// Parses a value. nil for other forms, numbers above `Int64.max - 1`, last < first, total <= last, and `*/*`.
     package init?(_ value: String) {
         let words = value.split(separator: " ", omittingEmptySubsequences: false)
-        guard words.count == 2, !words[0].isEmpty, words[0].utf8.allSatisfy(HTTPToken.isTokenByte) else { return nil }
+        guard words.count == 2, !words[0].isEmpty, words[0].utf8.allSatisfy(\.isTokenByte) else { return nil }
         let parts = words[1].split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 2 else { return nil }
         unit = words[0].lowercased()

@@ -11,20 +11,10 @@ package enum ErrorPage {
         }
         // A page in another encoding than UTF-8 has some strange characters.
         guard !bytes.contains(0), strange * 5 <= page.unicodeScalars.count else { return nil }
-        return text(page)
+        return page.pageLine
     }
 
-    /// The text without markup, entities, control and invisible characters; nil if there is none. The title is used
-    /// only if there is no other text, because it repeats the heading.
-    ///
-    /// - Parameter page: only its beginning is stored, so it may be cut anywhere.
-    package static func text(_ page: String) -> String? {
-        var parts = Parts(page)
-        parts.read()
-        return line(parts.text) ?? line(parts.title)
-    }
-
-    private static func line(_ text: String) -> String? {
+    fileprivate static func line(_ text: String) -> String? {
         let scalars = text.unicodeScalars.map { scalar in
             switch scalar.properties.generalCategory {
             case .control, .format, .lineSeparator, .paragraphSeparator: Unicode.Scalar(" ")
@@ -36,7 +26,7 @@ package enum ErrorPage {
     }
 
     /// Splits a page into tags and text. It is not an HTML parser.
-    private struct Parts {
+    fileprivate struct Parts {
         private var rest: Substring
         private(set) var text = ""
         private(set) var title = ""
@@ -97,5 +87,16 @@ package enum ErrorPage {
             "amp": "&", "lt": "<", "gt": ">", "quot": "\"", "apos": "'", "nbsp": " ", "copy": "©", "middot": "·",
             "ndash": "–", "mdash": "—", "hellip": "…",
         ]
+    }
+}
+
+extension String {
+    /// The text of an error page without markup, entities, control and invisible characters; nil if there is none. The title is used
+    /// only if there is no other text, because it repeats the heading.
+    /// Only the beginning of a page is stored, so it may be cut anywhere.
+    package var pageLine: String? {
+        var parts = ErrorPage.Parts(self)
+        parts.read()
+        return ErrorPage.line(parts.text) ?? ErrorPage.line(parts.title)
     }
 }

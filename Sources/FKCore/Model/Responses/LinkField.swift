@@ -35,8 +35,8 @@ package struct LinkField: Sendable, Hashable {
             rest = rest.drop(while: isBlank)
             guard rest.first == UInt8(ascii: ";") else { break }
             rest = rest.dropFirst().drop(while: isBlank)
-            let name = String(decoding: rest.prefix(while: HTTPToken.isTokenByte), as: UTF8.self).lowercased()
-            rest = rest.drop(while: HTTPToken.isTokenByte).drop(while: isBlank)
+            let name = String(decoding: rest.prefix(while: \.isTokenByte), as: UTF8.self).lowercased()
+            rest = rest.drop(while: \.isTokenByte).drop(while: isBlank)
             var value = ""
             if rest.first == UInt8(ascii: "=") {
                 rest = rest.dropFirst().drop(while: isBlank)

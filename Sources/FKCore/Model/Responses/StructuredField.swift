@@ -148,8 +148,7 @@ package struct StructuredField {
             _ = try quoted(isDisplay: true)
             return .other
         case let byte? where byte.isASCIILetter || byte == UInt8(ascii: "*"):
-            return .token(
-                String(decoding: consume { HTTPToken.isTokenByte($0) || ":/".utf8.contains($0) }, as: UTF8.self))
+            return .token(String(decoding: consume { $0.isTokenByte || ":/".utf8.contains($0) }, as: UTF8.self))
         default: return .number(try number(mayHaveFraction: true))
         }
     }

@@ -1,24 +1,23 @@
 import FKMiddleware
 import Foundation
 
-/// The canonical name of a server, by which limits and pauses are stored.
-package enum HostName {
-    /// Scheme, host and port of a URL that `URLNormalizer` has normalized: `http://a.example:8080`. A final dot of
-    /// the host is removed, and an IPv6 address gets its shortest form, since both name the same server.
-    package static func site(_ url: String) -> String {
-        let site = URLParts.site(of: url)
-        guard hasOtherSpelling(site) else { return site }
+extension String {
+    /// Scheme, host and port of a normalized URL (`normalizedURL()`): `http://a.example:8080`. Limits and pauses are stored by this name
+    /// of a server. A final dot of the host is removed, and an IPv6 address gets its shortest form, since both name the same server.
+    package var site: String {
+        let site = URLParts.site(of: self)
+        guard Self.hasOtherSpelling(site) else { return site }
         let parts = URLParts(site)
         guard let scheme = parts.scheme else { return site }
-        let (host, port) = split(parts.hostPort)
+        let (host, port) = Self.split(parts.hostPort)
         return "\(scheme)://\(host)\(port)"
     }
 
     /// The same for a URL that is not normalized, from a server or a transport.
-    package static func site(unnormalized url: String) -> String { site((try? URLNormalizer.normalize(url)) ?? url) }
+    package var normalizedSite: String { ((try? normalizedURL()) ?? self).site }
 
     /// The host and port of a site for display: `a.example:8080`.
-    package static func shown(_ site: String) -> String { String(URLParts(site).hostPort) }
+    package var shownSite: String { String(URLParts(self).hostPort) }
 
     /// True if the host has another spelling. It runs once for each queued task, so it only scans the bytes.
     private static func hasOtherSpelling(_ site: String) -> Bool {

@@ -1,40 +1,41 @@
-/// Percent-encoding of bytes (RFC 3986 section 2.1).
-package enum PercentCoding {
-    /// The byte that `%XX` at `index` encodes; nil if two hexadecimal digits do not follow.
-    package static func value(_ bytes: ArraySlice<UInt8>, at index: Int) -> UInt8? {
-        guard bytes[index] == UInt8(ascii: "%"), index + 2 < bytes.endIndex,
-            let high = bytes[index + 1].hexValue, let low = bytes[index + 2].hexValue
+extension ArraySlice<UInt8> {
+    /// The byte that `%XX` at `index` encodes (RFC 3986 section 2.1); nil if two hexadecimal digits do not follow.
+    package func percentValue(at index: Int) -> UInt8? {
+        guard self[index] == UInt8(ascii: "%"), index + 2 < endIndex,
+            let high = self[index + 1].hexValue, let low = self[index + 2].hexValue
         else { return nil }
         return high << 4 | low
     }
 
-    /// Appends `%XX` with upper-case digits.
-    package static func append(_ byte: UInt8, to result: inout [UInt8]) {
-        let digits = Array("0123456789ABCDEF".utf8)
-        result += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-    }
-
     /// The bytes with every `%XX` decoded. Any other `%` stays.
-    package static func decoded(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
+    package var percentDecoded: [UInt8] {
         var result: [UInt8] = []
-        result.reserveCapacity(bytes.count)
-        var index = bytes.startIndex
-        while index < bytes.endIndex {
-            if let byte = value(bytes, at: index) {
+        result.reserveCapacity(count)
+        var index = startIndex
+        while index < endIndex {
+            if let byte = percentValue(at: index) {
                 result.append(byte)
                 index += 3
             } else {
-                result.append(bytes[index])
+                result.append(self[index])
                 index += 1
             }
         }
         return result
     }
+}
 
-    /// The decoded bytes as text; nil if they are not UTF-8.
-    package static func decodedString(_ bytes: ArraySlice<UInt8>) -> String? {
-        String(validating: decoded(bytes), as: UTF8.self)
+extension [UInt8] {
+    /// Appends `%XX` with upper-case digits.
+    package mutating func appendPercentEncoded(_ byte: UInt8) {
+        let digits = Array("0123456789ABCDEF".utf8)
+        self += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
     }
+}
+
+extension StringProtocol {
+    /// The text with every `%XX` decoded; nil if the bytes are not UTF-8.
+    package var percentDecoded: String? { String(validating: Array(utf8)[...].percentDecoded, as: UTF8.self) }
 }
 
 extension UInt8 {

@@ -6,21 +6,9 @@ import Foundation
 /// It changes only what RFC 3986 section 6.2 calls safe: the case of scheme and host, the default port, an empty
 /// path, and characters that URLs must not contain. Percent-encoded bytes, their case and dot segments stay, because
 /// signatures often cover the exact text.
-package enum URLNormalizer {
+enum URLNormalizer {
     /// The maximum length of a URL, before and after encoding: 64 KiB.
-    package static let maxBytes = 64 << 10
-
-    /// The normal form of `text`: ASCII, with a host and a path, without a fragment.
-    ///
-    /// Whitespace at both ends is dropped. Characters outside RFC 3986 are percent-encoded as UTF-8. A `%` stays if
-    /// two hexadecimal digits follow; any other becomes `%25`. A host outside ASCII becomes its IDNA A-label form
-    /// (`xn--…`). Userinfo stays.
-    ///
-    /// - Throws: `.invalidURL` for a missing scheme or host, control characters, an invalid host or port, or more
-    ///   than 64 KiB; `.unsupportedScheme` for other schemes than http and https.
-    package static func normalize(_ text: String) throws(DownloadError) -> String {
-        PlainURL.isNormal(text) ? text : try normalizeFully(text)
-    }
+    static let maxBytes = 64 << 10
 
     /// The full rules, without the shortcut for URLs in normal form.
     static func normalizeFully(_ text: String) throws(DownloadError) -> String {
@@ -128,7 +116,7 @@ package enum URLNormalizer {
     /// A name or an IPv4 address, in ASCII and lower case.
     private static func registeredName(_ bytes: ArraySlice<UInt8>) throws(DownloadError) -> String {
         let bad = "The host of the URL is not a valid name."
-        guard let decoded = PercentCoding.decodedString(bytes) else { throw invalid(bad) }
+        guard let decoded = String(validating: bytes.percentDecoded, as: UTF8.self) else { throw invalid(bad) }
         var name = decoded
         if !name.utf8.allSatisfy({ $0 < 0x80 }) {
             // Characters that must not reach the IDNA mapping, because they would become another part of the URL.
@@ -165,14 +153,28 @@ package enum URLNormalizer {
             let byte = bytes[index]
             let stands =
                 byte == .percent
-                ? PercentCoding.value(bytes, at: index) != nil
+                ? bytes.percentValue(at: index) != nil
                 : byte.isUnreserved || "!$&'()*+,;=".utf8.contains(byte) || extra.utf8.contains(byte)
-            if stands { result.append(byte) } else { PercentCoding.append(byte, to: &result) }
+            if stands { result.append(byte) } else { result.appendPercentEncoded(byte) }
         }
         return String(decoding: result, as: UTF8.self)
     }
 
     private static func invalid(_ message: String) -> DownloadError { DownloadError(.invalidURL, message) }
+}
+
+extension String {
+    /// The normal form of the text as a URL: ASCII, with a host and a path, without a fragment.
+    ///
+    /// Whitespace at both ends is dropped. Characters outside RFC 3986 are percent-encoded as UTF-8. A `%` stays if
+    /// two hexadecimal digits follow; any other becomes `%25`. A host outside ASCII becomes its IDNA A-label form
+    /// (`xn--…`). Userinfo stays.
+    ///
+    /// - Throws: `.invalidURL` for a missing scheme or host, control characters, an invalid host or port, or more
+    ///   than 64 KiB; `.unsupportedScheme` for other schemes than http and https.
+    package func normalizedURL() throws(DownloadError) -> String {
+        PlainURL.isNormal(self) ? self : try URLNormalizer.normalizeFully(self)
+    }
 }
 
 extension UInt8 {

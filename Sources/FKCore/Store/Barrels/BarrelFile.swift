@@ -55,7 +55,7 @@ package enum BarrelFile {
         _ barrel: BarrelRecord, count: Int, in workPath: WorkPath,
         forEach: ((TaskID, UnsafeBufferPointer<UInt8>) throws -> Void) throws -> Void
     ) throws -> (size: Int, begin: Int) {
-        try BarrelName.validate(barrel.name)
+        try barrel.name.validateAsBarrelName()
         var stored = barrel
         stored.options.store(by: workPath.places)
         var description = try StoreJSON.encode(stored)
@@ -207,13 +207,6 @@ package enum BarrelFile {
         return (barrel, end, isTorn)
     }
 
-    /// The settings of a barrel.
-    ///
-    /// - Throws: same as `read`.
-    package static func options(_ name: String, in workPath: WorkPath) throws -> BarrelOptions {
-        try scan(name, in: workPath) { _, _, _ in }.options
-    }
-
     private static func named(_ name: String, _ read: () throws -> BarrelRecord) throws -> BarrelRecord {
         do {
             let barrel = try read()
@@ -234,7 +227,7 @@ package enum BarrelFile {
         try paths(in: workPath).compactMap { path in
             let stem = path.lastPathPart.dropLast(".barrel".count)
             // Foundation's own decoding drops a byte order mark.
-            if !stem.contains("%~"), let name = PercentCoding.decodedString(Array(stem.utf8)[...]) { return name }
+            if !stem.contains("%~"), let name = stem.percentDecoded { return name }
             return try? scan(path: path, nil, began: { _ in }) { _, _, _ in }.barrel.name
         }.sorted()
     }
@@ -413,5 +406,12 @@ package enum BarrelFile {
         else { return false }
         try member(id, UnsafeBufferPointer(rebasing: line[65...]), offset)
         return true
+    }
+}
+
+extension WorkPath {
+    /// The settings of a barrel, with the errors of `BarrelFile.read`.
+    package func options(ofBarrel name: String) throws -> BarrelOptions {
+        try BarrelFile.scan(name, in: self) { _, _, _ in }.options
     }
 }

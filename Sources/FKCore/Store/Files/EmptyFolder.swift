@@ -1,13 +1,13 @@
 import FKMiddleware
 import Foundation
 
-/// An empty folder that another one with its content replaces by a rename: that of a set or of an unpacked archive.
-package enum EmptyFolder {
+extension FileIO {
     /// The obstacle that a rename tells by `EBUSY`: `obstacle` does not see a folder of the same file system that is mounted there.
     package static let mounted = "another file system is mounted there"
 
-    /// Why the folder cannot be replaced, as a clause; nil if it can.
-    package static func obstacle(_ path: String) -> String? {
+    /// Why a rename cannot replace the empty folder by another one with its content, that of a set or of an unpacked archive; nil if it
+    /// can. A clause.
+    package static func obstacle(toReplacing path: String) -> String? {
         var (own, outer, here) = (stat(), stat(), stat())
         guard lstat(path, &own) == 0 else { return nil }
         if stat(path.folderPart, &outer) == 0, outer.st_dev != own.st_dev {

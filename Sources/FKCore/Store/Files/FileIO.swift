@@ -41,7 +41,7 @@ package enum FileIO {
             throw DownloadError(
                 .workPathUnusable,
                 "\(path) \(fault), so it is not read: look at it, and remove it"
-                    + (status.st_uid == geteuid() ? " or run: chmod go-w \(ShellWord.quoted(path))" : ""))
+                    + (status.st_uid == geteuid() ? " or run: chmod go-w \(path.shellWord)" : ""))
         }
         return descriptor
     }

@@ -2,7 +2,7 @@ import Foundation
 
 /// Paths that the process was started with. The system's names are bytes, but a `String` contains only UTF-8.
 /// Foundation replaces other bytes by U+FFFD, which makes it another path. Here such a path is nil.
-package enum ProcessPaths {
+extension ProcessInfo {
     /// The current folder; nil if it was removed, cannot be determined, or has a name that is not UTF-8.
     package static var currentFolder: String? {
         guard let path = getcwd(nil, 0) else { return nil }

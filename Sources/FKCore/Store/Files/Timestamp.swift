@@ -1,21 +1,21 @@
 import Foundation
 
-/// Times as text: UTC (RFC 3339). Foundation's styles ask ICU for the system's time zone, which the command line's program has
+/// Times as text. Foundation's styles ask ICU for the system's time zone, which the command line's program has
 /// no data for, and take 20 times as long.
-package enum Timestamp {
-    /// `2026-11-22T10:08:23.123Z`
-    package static func text(_ date: Date) -> String {
-        let (seconds, milliseconds) = parts(date)
-        return "\(whole(seconds)).\(digits(milliseconds, 3))Z"
+extension Date {
+    /// The time in UTC (RFC 3339): `2026-11-22T10:08:23.123Z`
+    package var timestamp: String {
+        let (seconds, milliseconds) = parts
+        return "\(Self.whole(seconds)).\(Self.digits(milliseconds, 3))Z"
     }
 
     /// `2026-11-22T10:08:23Z`, rounded down.
-    package static func seconds(_ date: Date) -> String { "\(whole(parts(date).seconds))Z" }
+    package var timestampInSeconds: String { "\(Self.whole(parts.seconds))Z" }
 
-    /// - Parameter date: before the year 1 or after 9999, the nearest time between them counts.
-    private static func parts(_ date: Date) -> (seconds: Int, milliseconds: Int) {
+    /// Before the year 1 or after 9999, the nearest time between them counts.
+    private var parts: (seconds: Int, milliseconds: Int) {
         let range = -62_135_596_800_000.0...253_402_300_799_999
-        let time = (date.timeIntervalSince1970 * 1_000).rounded()
+        let time = (timeIntervalSince1970 * 1_000).rounded()
         let milliseconds = Int(min(max(time.isNaN ? 0 : time, range.lowerBound), range.upperBound))
         let rest = ((milliseconds % 1_000) + 1_000) % 1_000
         return ((milliseconds - rest) / 1_000, rest)

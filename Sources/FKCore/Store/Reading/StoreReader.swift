@@ -35,6 +35,9 @@ package struct StoreReader: Sendable {
     /// The work path that has the record of a task.
     package func home(of id: TaskID) -> WorkPath { shards?.home(of: id) ?? workPath }
 
+    /// The record of a task as it is stored.
+    package func storedText(of id: TaskID) throws -> String { try InfoFile.rawPayload(home(of: id).infoPath(id)) }
+
     /// True if an engine runs tasks of this reader.
     package var isEngineRunning: Bool {
         EngineLock.isHeld(workPath) || shards?.workPaths.contains(where: EngineLock.isHeld) ?? false
@@ -133,7 +136,7 @@ package struct StoreReader: Sendable {
         case .all: try records()
         case .state(let state): try records().filter { $0.state == state }
         case .id(let id): records([id])
-        case .url(let url): try records(url: URLNormalizer.normalize(url))
+        case .url(let url): try records(url: url.normalizedURL())
         case .barrel(let name): records(try barrelIDs(name).ids)
         }
     }
@@ -299,7 +302,7 @@ package struct StoreReader: Sendable {
         // In groups, so that unwanted records do not accumulate.
         for group in stride(from: 0, to: blocks.count, by: 16).map({ blocks[$0..<min($0 + 16, blocks.count)] }) {
             var place = group.first?.startIndex ?? 0
-            for results in Parallel.map(Array(group), { $0.map(read) }) {
+            for results in Array(group).mappedInParallel({ $0.map(read) }) {
                 for result in results {
                     found(place, result)
                     place += 1
@@ -332,8 +335,7 @@ package struct StoreReader: Sendable {
 
     /// The notices of the engines about waiting tasks. A work path without an engine has none.
     private func engineWaits() -> [WorkPath: WaitNotice] {
-        var notices =
-            shards?.waitNotices() ?? (EngineLock.isHeld(workPath) ? [workPath: WaitNotice.read(from: workPath)] : [:])
+        var notices = shards?.waitNotices() ?? (EngineLock.isHeld(workPath) ? [workPath: workPath.waitNotice] : [:])
         for path in silent { notices[path]?.rates = nil }
         for path in notices.keys {
             // The clock of a file server may differ, and that of the kernel's file times is some milliseconds late.

@@ -21,7 +21,7 @@ package struct ShardPlan: Sendable, Hashable, Codable {
     ///
     /// - Parameter barrel: nil for lists without a barrel.
     private static func path(_ barrel: String?, in workPath: WorkPath) -> String {
-        "\(workPath.shardsFolder)/\(barrel.map { "\(BarrelName.fileName($0)).plan" } ?? "plan")"
+        "\(workPath.shardsFolder)/\(barrel.map { "\($0.barrelFileName).plan" } ?? "plan")"
     }
 
     /// The recorded plan; nil before the first run.

@@ -74,7 +74,7 @@ struct ShardedTasks: Sendable {
     /// Why queued tasks wait, for each work path with an engine.
     func waitNotices() -> [WorkPath: WaitNotice] {
         var notices: [WorkPath: WaitNotice] = [:]
-        for path in [root] + workPaths where EngineLock.isHeld(path) { notices[path] = WaitNotice.read(from: path) }
+        for path in [root] + workPaths where EngineLock.isHeld(path) { notices[path] = path.waitNotice }
         return notices
     }
 

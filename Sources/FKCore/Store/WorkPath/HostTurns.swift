@@ -12,7 +12,7 @@ import Foundation
 /// a second of its time is void. If the files cannot be used, nothing is shared. `sweep` removes files that say nothing any more,
 /// under their locks, so the holder of a lock checks whether it still has its name.
 ///
-/// Hosts are named by `HostName.shown`. Times are nanoseconds of the monotonic clock, which the processes of a machine share.
+/// Hosts are named by `shownSite`. Times are nanoseconds of the monotonic clock, which the processes of a machine share.
 package final class HostTurns: Sendable {
     /// The time between two tries for what another process holds.
     private static let pause: Int64 = 50_000_000
@@ -91,7 +91,7 @@ package final class HostTurns: Sendable {
         var connections = Line()
     }
 
-    private func path(_ host: String) -> String { "\(workPath.turnsFolder)/\(BarrelName.fileName(host))" }
+    private func path(_ host: String) -> String { "\(workPath.turnsFolder)/\(host.barrelFileName)" }
 
     private func read(_ host: String) -> File? {
         (try? FileIO.contents(of: path(host), limit: Self.maxSize)).flatMap {

@@ -17,7 +17,7 @@ package enum StreamFolder {
     /// - Throws: the errors of `open`; `.noSpace` or `.disk` if the folder cannot be made.
     package static func make<Value>(in workPath: WorkPath, _ open: (WorkPath) throws -> Value) throws -> Value {
         try FileIO.makeFolder(workPath.turnsFolder)
-        return try FileLock.exclusively(workPath.settingsLockPath) {
+        return try workPath.withSettingsLock {
             try FileIO.makeFolder(workPath.streamsFolder)
             let inner = workPath.streamsFolder + "/" + UUID().uuidString.lowercased()
             do {
@@ -40,13 +40,13 @@ package enum StreamFolder {
     package static func remove(_ inner: WorkPath, in workPath: WorkPath) {
         try? FileManager.default.removeItem(atPath: inner.root)
         // Only an empty folder goes. Under the lock: another stream may be about to make its own in it.
-        try? FileLock.exclusively(workPath.settingsLockPath) { _ = rmdir(workPath.streamsFolder) }
+        try? workPath.withSettingsLock { _ = rmdir(workPath.streamsFolder) }
     }
 
     /// Removes what killed processes have left. It does nothing while another process makes one.
     static func sweep(_ workPath: WorkPath) {
         guard access(workPath.streamsFolder, F_OK) == 0 else { return }
-        try? FileLock.exclusively(workPath.settingsLockPath, waiting: 0) {
+        try? workPath.withSettingsLock(waiting: 0) {
             for name in try FileIO.names(in: workPath.streamsFolder) {
                 let inner = "\(workPath.streamsFolder)/\(name)"
                 if !EngineLock.isHeld(WorkPath(inner)) { try? FileManager.default.removeItem(atPath: inner) }

@@ -31,7 +31,7 @@ package struct WaitNotice: Codable, Sendable, Hashable {
     package var slots: Int?
     /// The ids of the tasks that have their turn in the queue; nil if every task of the work path has one, and for more than `maxQueued`.
     package var queued: Set<String>?
-    /// The keys are `HostName.site`.
+    /// The keys are `site`.
     package var hosts: [String: Host] = [:]
     /// The bytes per second of running tasks, by id. A task to which no byte arrives is not listed; nil if none is.
     package var rates: [String: Int64]?
@@ -42,15 +42,9 @@ package struct WaitNotice: Codable, Sendable, Hashable {
     package init() {}
 
     /// Larger files are ignored: 64 bytes for each of ten thousand hosts.
-    private static let maxSize = 1 << 20
+    fileprivate static let maxSize = 1 << 20
     /// The most tasks in `queued`.
     package static let maxQueued = 256
-
-    /// Reads the notice; an empty one if it is missing or unreadable.
-    package static func read(from workPath: WorkPath) -> WaitNotice {
-        guard let bytes = try? FileIO.contents(of: workPath.waitingPath, limit: maxSize) else { return WaitNotice() }
-        return (try? StoreJSON.decode(WaitNotice.self, from: bytes)) ?? WaitNotice()
-    }
 
     /// Replaces the file, or removes it if the notice is empty. It is not synced, because it is only advice.
     package func write(in workPath: WorkPath) throws {
@@ -68,10 +62,10 @@ package struct WaitNotice: Codable, Sendable, Hashable {
     /// Why a queued task waits; the record's own reason if the notice has none.
     package func waiting(of record: TaskRecord, now: Date) -> Waiting? {
         guard record.state == .idle, !hosts.isEmpty || slots != nil || queued != nil else { return record.waiting }
-        let site = HostName.site(record.nextURL)
+        let site = record.nextURL.site
         let host = hosts[site]
         if let until = host?.until, until > max(now, record.waiting?.until ?? now) {
-            return Waiting(.host, until: until, host: HostName.shown(site), policy: host?.policy)
+            return Waiting(.host, until: until, host: site.shownSite, policy: host?.policy)
         }
         if let waiting = record.waiting, waiting.until ?? now > now { return waiting }
         // A new task may be queued and not in the notice yet.
@@ -80,16 +74,24 @@ package struct WaitNotice: Codable, Sendable, Hashable {
         }
         if let slots { return Waiting(.slot, limit: slots) }
         if let limit = host?.limit {
-            return Waiting(.host, host: HostName.shown(site), limit: limit, policy: host?.policy)
+            return Waiting(.host, host: site.shownSite, limit: limit, policy: host?.policy)
         }
         return record.waiting
+    }
+}
+
+extension WorkPath {
+    /// The notice of the engine; an empty one if it is missing or unreadable.
+    package var waitNotice: WaitNotice {
+        guard let bytes = try? FileIO.contents(of: waitingPath, limit: WaitNotice.maxSize) else { return WaitNotice() }
+        return (try? StoreJSON.decode(WaitNotice.self, from: bytes)) ?? WaitNotice()
     }
 }
 
 extension Waiting {
     /// The reason with its time, host and limit, as far as they are known.
     package var text: String {
-        let time = until.map(Timestamp.text)
+        let time = until.map(\.timestamp)
         switch reason {
         case .slot: return limit.map { "all \($0) slots are taken" } ?? "all slots are taken"
         case .host:

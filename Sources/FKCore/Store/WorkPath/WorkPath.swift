@@ -15,7 +15,7 @@ import Foundation
 ///   config            saved settings of the command line
 ///   settings.lock     excludes others while config or hosts are changed
 ///   limits            StandingLimit
-///   hosts             HostPolicyFile
+///   hosts             HostPolicy.all
 ///   turns/            HostTurns
 ///   sessions          cookies of logins (`SessionFile`), 0600
 ///   streams/          StreamFolder
@@ -50,7 +50,7 @@ package struct WorkPath: Sendable, Hashable {
     ///   - root: a relative path is relative to the current folder; `~` at its start is the home folder.
     ///   - bases: the paths of named bases (`Places`). The default is none: those of the last engine count.
     package init(_ root: String, bases: [String: String] = [:]) {
-        self.root = ProcessPaths.absolute((root as NSString).expandingTildeInPath) ?? ""
+        self.root = ProcessInfo.absolute((root as NSString).expandingTildeInPath) ?? ""
         self.bases = Bases(Self.outer(of: self.root) ?? self.root, bases)
     }
 
@@ -112,6 +112,11 @@ package struct WorkPath: Sendable, Hashable {
     package var configPath: String { root + "/config" }
     /// The file that is locked while one with settings is read, changed and replaced. A shard has that of its work path.
     package var settingsLockPath: String { ofShards.root + "/settings.lock" }
+
+    /// Runs `body` while no other process changes settings of the work path (`FileLock.exclusively`).
+    package func withSettingsLock<Value>(waiting seconds: Double = 10, _ body: () throws -> Value) throws -> Value {
+        try FileLock.exclusively(settingsLockPath, waiting: seconds, body)
+    }
     /// The file of `WaitNotice`.
     package var waitingPath: String { root + "/waiting" }
     /// The file of `ChangeJournal`.
@@ -120,7 +125,7 @@ package struct WorkPath: Sendable, Hashable {
     package var followersPath: String { root + "/followers" }
     /// The file of `StandingLimit`.
     package var limitsPath: String { root + "/limits" }
-    /// The file of `HostPolicyFile`.
+    /// The file of `HostPolicy.all`.
     package var hostsPath: String { root + "/hosts" }
     /// The file of `SessionFile`.
     package var sessionsPath: String { root + "/sessions" }
@@ -186,7 +191,7 @@ package struct WorkPath: Sendable, Hashable {
     /// The barrel's file: its name with everything except ASCII letters, digits, `-`, `_` and inner dots
     /// percent-encoded.
     package func barrelPath(_ name: String) -> String {
-        "\(root)/barrels/\(BarrelName.fileName(name)).barrel"
+        "\(root)/barrels/\(name.barrelFileName).barrel"
     }
 
     /// True if the task has an info file.
@@ -262,7 +267,7 @@ package struct WorkPath: Sendable, Hashable {
             access(layoutPath, F_OK) != 0
         else { return }
         throw unusable(
-            "cannot be made: its folder tasks has other files, such as \(Escaping.visible(other)). Choose a new or an empty folder"
+            "cannot be made: its folder tasks has other files, such as \(other.visible). Choose a new or an empty folder"
         )
     }
 
@@ -281,7 +286,7 @@ package struct WorkPath: Sendable, Hashable {
             // A command ends its line, so that it can be copied.
             throw DownloadError(
                 .workPathUnusable,
-                "The work path \(root) can be written by other users. Run: chmod go-w \(ShellWord.quoted(root))")
+                "The work path \(root) can be written by other users. Run: chmod go-w \(root.shellWord)")
         }
         guard access(root, (writes ? W_OK : 0) | R_OK | X_OK) == 0 || !writes && errno == EROFS else {
             throw unusable(
@@ -298,7 +303,7 @@ package struct WorkPath: Sendable, Hashable {
             throw DownloadError(
                 .workPathUnusable,
                 "The work path \(root) cannot be used: its folder \(folder) \(fault). Look for files that are not yours, and "
-                    + (status.st_uid == geteuid() ? "run: chmod -R go-w \(ShellWord.quoted(root))" : "remove them."))
+                    + (status.st_uid == geteuid() ? "run: chmod -R go-w \(root.shellWord)" : "remove them."))
         }
         for folder in [
             tasksFolder, barrelsFolder, mailboxFolder, repliesFolder, filesFolder, deliveredFolder, quarantineFolder,
@@ -423,11 +428,11 @@ package struct WorkPath: Sendable, Hashable {
 
     /// Its root is empty, so it cannot be opened, if the variable that sets it is not UTF-8.
     private init(checked root: (path: String, variable: String?)) {
-        self.init(root.variable.map(ProcessPaths.isText(variable:)) ?? true ? root.path : "\0")
+        self.init(root.variable.map(ProcessInfo.isText(variable:)) ?? true ? root.path : "\0")
     }
 
     /// The root as a URL; without a path if the root is empty.
-    package var url: URL { root.isEmpty ? ProcessPaths.unusable : URL(fileURLWithPath: root, isDirectory: true) }
+    package var url: URL { root.isEmpty ? ProcessInfo.unusable : URL(fileURLWithPath: root, isDirectory: true) }
 }
 
 extension UInt8 {

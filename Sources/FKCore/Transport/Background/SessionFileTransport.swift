@@ -181,7 +181,7 @@ package final class SessionFileTransport: NSObject, FileTransport, URLSessionDow
     package func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         guard let error = error as NSError?, let key = key(of: task) else { return }
         if ended(task, key) { return }
-        let url = URLMasking.mask(task.originalRequest?.url?.absoluteString ?? "")
+        let url = (task.originalRequest?.url?.absoluteString ?? "").masked
         // Ended by the user, who closed the application, or by the system.
         guard error.code != NSURLErrorCancelled else {
             let message = "The system has ended the download."

@@ -56,7 +56,7 @@ package struct AWSCredentialFinder: Sendable {
     }
 
     /// True if a server or a program has the credentials.
-    package var hasPlace: Bool {
+    var hasPlace: Bool {
         get throws(DownloadError) {
             try Self.place(in: environment, AWSProfile(in: environment), isInstance: Self.isInstance) != nil
         }
@@ -135,7 +135,7 @@ package struct AWSCredentialFinder: Sendable {
     /// True for a machine of Amazon's, by its firmware. On any other, nothing is asked at the address of the metadata.
     private static let isInstance: Bool = {
         for path in ["/sys/class/dmi/id/sys_vendor", "/sys/class/dmi/id/board_vendor"] {
-            guard let bytes = try? SmallFile.read(path, limit: 4_096, named: "vendor") else { continue }
+            guard let bytes = try? [UInt8](ofFile: path, limit: 4_096, named: "vendor") else { continue }
             if String(decoding: bytes, as: UTF8.self).hasPrefix("Amazon EC2") { return true }
         }
         return false
@@ -212,7 +212,7 @@ package struct AWSCredentialFinder: Sendable {
         _ url: String, attempts: Int = 3, _ transport: any Transport,
         _ change: (inout DocumentRequest) -> Void = { _ in }
     ) async throws(DownloadError) -> [UInt8] {
-        var request = DocumentRequest(url: try URLNormalizer.normalize(url), options: Self.options(attempts: attempts))
+        var request = DocumentRequest(url: try url.normalizedURL(), options: Self.options(attempts: attempts))
         request.limit = 1 << 20
         change(&request)
         return try await request.fetch(over: transport).bytes ?? []
@@ -238,7 +238,7 @@ package struct AWSCredentialFinder: Sendable {
                 request.headers = [HeaderField("Content-Type", "application/x-www-form-urlencoded")]
             }
         } catch {
-            throw Self.failed("STS gave no credentials for the role \(Escaping.visible(role))", error)
+            throw Self.failed("STS gave no credentials for the role \(role.visible)", error)
         }
         do { return try Answer(xml: bytes) } catch { throw Self.malformed("STS", error) }
     }
@@ -326,9 +326,9 @@ package struct AWSCredentialFinder: Sendable {
     }
 
     private static func text(ofFile path: String, _ name: String) throws(DownloadError) -> String {
-        let bytes = try SmallFile.read(path, limit: 64 << 10, named: name)
+        let bytes = try [UInt8](ofFile: path, limit: 64 << 10, named: name)
         guard let text = SourceSecret.token(String(decoding: bytes, as: UTF8.self)) else {
-            throw DownloadError(.invalidArgument, "The \(name) \(Escaping.visible(path)) has no token.")
+            throw DownloadError(.invalidArgument, "The \(name) \(path.visible) has no token.")
         }
         return text
     }
@@ -407,5 +407,15 @@ extension TaskOptions {
         (taken.timeoutSeconds, taken.maxAttempts, taken.insecure) = (timeoutSeconds, maxAttempts, nil)
         if !endpoint.lowercased().hasPrefix("https://") { taken.proxy = "" }
         self = taken
+    }
+}
+
+extension AWSCredentials {
+    /// Checks that requests can be signed as `AWSSignature` reads the provider: a server or a program has credentials, or they are there.
+    ///
+    /// - Throws: `.invalidArgument`, and the errors of `usual`.
+    package static func check(for provider: String, in environment: [String: String]) throws(DownloadError) {
+        _ = try AWSSignature(provider)
+        if try !AWSCredentialFinder(environment).hasPlace { _ = try usual(environment: environment) }
     }
 }

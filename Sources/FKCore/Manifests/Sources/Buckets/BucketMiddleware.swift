@@ -34,7 +34,7 @@ package struct BucketMiddleware: RequestMiddleware {
 
     /// Only tasks of a bucket that the owner has named come to it.
     package var scope: MiddlewareScope {
-        .matching { [store] in $0.attributes[SourceOrders.tokenAttribute] == store.rawValue }
+        .matching { [store] in $0.attributes[SourcePage.Orders.tokenAttribute] == store.rawValue }
     }
 
     package var secretHeaders: [String] { ["Authorization"] }
@@ -78,7 +78,7 @@ package struct BucketServerMiddleware: RequestMiddleware {
 
     /// Only signed tasks of a bucket come to it.
     package var scope: MiddlewareScope {
-        .matching { $0.isSigned && $0.attributes[SourceOrders.tokenAttribute] == BucketPlace.Store.s3.rawValue }
+        .matching { $0.isSigned && $0.attributes[SourcePage.Orders.tokenAttribute] == BucketPlace.Store.s3.rawValue }
     }
 
     /// Leaves the request as it is.

@@ -167,7 +167,7 @@ struct BucketPage: Sendable {
     /// - Parameter plus: true reads `+` as a blank, as in S3's keys.
     private static func decoded(_ text: String, plus: Bool) throws(AnswerFault) -> String {
         let bytes = plus ? text.utf8.map { $0 == UInt8(ascii: "+") ? 0x20 : $0 } : Array(text.utf8)
-        guard let key = PercentCoding.decodedString(bytes[...]) else {
+        guard let key = String(validating: bytes[...].percentDecoded, as: UTF8.self) else {
             throw AnswerFault("the key '\(text.prefix(80))' is not UTF-8")
         }
         return key

@@ -39,7 +39,7 @@ struct BucketPlace: Sendable, Hashable {
     ///
     /// - Throws: `.invalidArgument` for another text.
     init(parsing text: String) throws(DownloadError) {
-        let shown = Escaping.visible(URLMasking.mask(String(text.prefix(200))))
+        let shown = String(text.prefix(200)).masked.visible
         guard let colon = text.range(of: "://"), let store = Store(rawValue: text[..<colon.lowerBound].lowercased())
         else { throw DownloadError(.invalidArgument, "'\(shown)' is no bucket: write s3://BUCKET/KEY.") }
         self.store = store

@@ -64,7 +64,7 @@ struct BucketAccess {
     static func region(_ environment: [String: String]) throws(DownloadError) -> String? {
         guard let region = try AWSCredentials.region(environment) else { return nil }
         guard BucketServer.isRegion(region) else {
-            throw DownloadError(.invalidArgument, "'\(Escaping.visible(region))' is no region of AWS (AWS_REGION).")
+            throw DownloadError(.invalidArgument, "'\(region.visible)' is no region of AWS (AWS_REGION).")
         }
         return region
     }
@@ -104,7 +104,7 @@ struct BucketAccess {
         let found = try await list(bucket.key, nil, size: 1).objects.first { $0.key.isExactly(bucket.key) }
         guard let found else {
             throw DownloadError(
-                .notFound, "There is neither a folder nor an object '\(Escaping.visible(bucket.key))' in the bucket.",
+                .notFound, "There is neither a folder nor an object '\(bucket.key.visible)' in the bucket.",
                 url: server.base)
         }
         return found
@@ -147,15 +147,15 @@ struct BucketAccess {
     }
 
     /// What the owner's credentials mean for the files.
-    private var orders: SourceOrders {
-        var orders = SourceOrders(address: server.base)
+    private var orders: SourcePage.Orders {
+        var orders = SourcePage.Orders(address: server.base)
         if isSigned {
             orders.signature = signature
-            orders.attributes[SourceOrders.tokenAttribute] = server.store.rawValue
+            orders.attributes[SourcePage.Orders.tokenAttribute] = server.store.rawValue
         }
         orders.headers = requestPayer
         if server.store != .s3, BucketToken.isThere(server.store, client.environment) {
-            orders.attributes[SourceOrders.tokenAttribute] = server.store.rawValue
+            orders.attributes[SourcePage.Orders.tokenAttribute] = server.store.rawValue
         }
         return orders
     }
@@ -198,7 +198,7 @@ struct BucketAccess {
         do throws(AnswerFault) { return try BucketPage(answer.bytes) } catch {
             throw DownloadError(
                 .protocolViolation, "The answer is no listing of a bucket: \(error.reason).",
-                url: URLMasking.mask(answer.head.url))
+                url: answer.head.url.masked)
         }
     }
 
@@ -243,22 +243,20 @@ struct BucketAccess {
             return usual
         }
         guard let profile = try? AWSProfile(in: client.environment), !profile.values.isEmpty else {
-            return "there is no profile '\(Escaping.visible(name))' (AWS_PROFILE)"
+            return "there is no profile '\(name.visible)' (AWS_PROFILE)"
         }
-        return "the profile '\(Escaping.visible(name))' has neither keys nor a credential_process"
+        return "the profile '\(name.visible)' has neither keys nor a credential_process"
     }
 
     /// The error for a request that the store refuses.
     private func error(_ head: ResponseHead, _ refusal: BucketRefusal) -> DownloadError {
         var error = RetryRules.error(for: head, now: Date())
-        let said =
-            refusal.code.isEmpty ? "" : " (\(Escaping.visible(refusal.code)): \(Escaping.visible(refusal.message)))"
+        let said = refusal.code.isEmpty ? "" : " (\(refusal.code.visible): \(refusal.message.visible))"
         let name = bucket.store == .az ? "container" : "bucket"
         if head.status == 404 { error.code = .notFound }
         switch head.status {
         case 404 where refusal.code.hasPrefix("NoSuchKey") || refusal.code == "BlobNotFound" || client.choice.isSingle:
-            error.message =
-                "The \(name) '\(bucket.bucket)' has no object '\(Escaping.visible(bucket.key))', or is missing"
+            error.message = "The \(name) '\(bucket.bucket)' has no object '\(bucket.key.visible)', or is missing"
         // Azure says so of a container that nobody may read without a signature.
         case 404 where bucket.store == .az:
             error.message =
@@ -292,7 +290,7 @@ struct BucketAccess {
         default: error.message = String(error.message.dropLast())
         }
         error.message += "\(said)."
-        error.url = URLMasking.mask(server.base)
+        error.url = server.base.masked
         return error
     }
 }

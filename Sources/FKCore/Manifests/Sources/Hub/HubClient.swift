@@ -17,7 +17,7 @@ public struct HubClient: Sendable {
     ///
     /// - Throws: `.invalidURL` or `.unsupportedScheme` for an endpoint that is no URL.
     public init(endpoint: String = defaultEndpoint, token: String? = nil) throws(DownloadError) {
-        var text = try URLNormalizer.normalize(endpoint)
+        var text = try endpoint.normalizedURL()
         while text.hasSuffix("/") { text.removeLast() }
         self.endpoint = text
         self.token = token

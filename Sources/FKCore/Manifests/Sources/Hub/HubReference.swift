@@ -18,7 +18,7 @@ public struct HubReference: Sendable, Hashable, CustomStringConvertible {
         guard text.hasPrefix("hf:"), names.count == 2, names.allSatisfy(Self.isName) else {
             throw DownloadError(
                 .invalidArgument,
-                "'\(Escaping.visible(text))' is no repository of a hub: write hf:OWNER/REPO, hf:OWNER/REPO@REVISION or "
+                "'\(text.visible)' is no repository of a hub: write hf:OWNER/REPO, hf:OWNER/REPO@REVISION or "
                     + "hf:datasets/OWNER/REPO.")
         }
         let revision = parts.count > 1 ? String(parts[1]) : "main"
@@ -26,7 +26,7 @@ public struct HubReference: Sendable, Hashable, CustomStringConvertible {
             !revision.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7f })
         else {
             throw DownloadError(
-                .invalidArgument, "'\(Escaping.visible(text))' has no revision behind the @: a branch, tag or commit.")
+                .invalidArgument, "'\(text.visible)' has no revision behind the @: a branch, tag or commit.")
         }
         repository = (path.hasPrefix("datasets/") ? "datasets/" : "") + names.joined(separator: "/")
         self.revision = revision

@@ -36,7 +36,7 @@ struct Hubs: Source {
             while let url = next {
                 let answer = try await hub.get(url)
                 do {
-                    _ = try await send.list(answer.bytes, ServerListReader(.hubTree, reading), version: commit)
+                    _ = try await send.list(answer.bytes, ServerList.Reader(.hubTree, reading), version: commit)
                 } catch let error as ManifestError {
                     throw DownloadError(
                         .protocolViolation, "The hub's list cannot be read. \(error.description)", url: url)
@@ -96,7 +96,7 @@ private struct HubRequests: Sendable {
         else {
             throw DownloadError(
                 .protocolViolation, "The hub's list continues at another host: that host was not asked.",
-                url: URLMasking.mask(link.target))
+                url: link.target.masked)
         }
         return next
     }

@@ -54,7 +54,7 @@ public struct SourceProgram: Codable, Sendable, Hashable {
 
     private func validate() throws(DownloadError) {
         func invalid(_ text: String) -> DownloadError {
-            DownloadError(.invalidArgument, "The source \(Escaping.visible(String(scheme.prefix(80)))): \(text).")
+            DownloadError(.invalidArgument, "The source \(scheme.prefix(80).visible): \(text).")
         }
         guard SourceReference.isScheme(scheme[...]), scheme == scheme.lowercased() else {
             throw invalid("a scheme has 2 to 32 letters, digits, '+', '-' and '.', with a letter first")
@@ -114,7 +114,7 @@ package struct SourceProgramList: Sendable {
     package static func change(
         in workPath: WorkPath, _ change: (inout SourceProgramList) throws -> Void
     ) throws {
-        try FileLock.exclusively(workPath.settingsLockPath) {
+        try workPath.withSettingsLock {
             var list = try SourceProgramList(in: workPath)
             try change(&list)
             try list.file.write(to: workPath.sourcesPath)
@@ -147,7 +147,7 @@ package struct SourceProgramList: Sendable {
     /// - Throws: `.notFound` if there is none of that scheme.
     package mutating func remove(scheme: String) throws(DownloadError) {
         guard let program = self[scheme] else {
-            throw DownloadError(.notFound, "There is no source program for '\(Escaping.visible(scheme))'.")
+            throw DownloadError(.notFound, "There is no source program for '\(scheme.visible)'.")
         }
         file.programs.removeAll { $0 == program }
         file[home: program.scheme] = nil

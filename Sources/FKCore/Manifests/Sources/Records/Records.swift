@@ -51,15 +51,15 @@ package struct Records: Source {
             case "zenodo" where rest.utf8.allSatisfy(\.isASCIIDigit): self = .zenodo(rest)
             case "https", "http":
                 let text = reference.description
-                if let fault = InputURL.fault(in: text) { throw DownloadError(.invalidArgument, "\(fault).") }
-                let url = try URLNormalizer.normalize(text)
+                if let fault = text.urlFault { throw DownloadError(.invalidArgument, "\(fault).") }
+                let url = try text.normalizedURL()
                 let path = ["https://doi.org/", "https://dx.doi.org/", "\(servers.doi)/"].first { url.hasPrefix($0) }
-                let doi = path.flatMap { PercentCoding.decodedString(Array(url.dropFirst($0.count).utf8)[...]) }
+                let doi = path.flatMap { url.dropFirst($0.count).percentDecoded }
                 self = if let doi, Self.isDOI(doi) { .doi(doi) } else { .url(url) }
             default:
                 throw DownloadError(
                     .invalidArgument,
-                    "'\(Escaping.visible(reference.description))' is no record: write doi:10.X/Y, zenodo:NUMBER or its URL."
+                    "'\(reference.description.visible)' is no record: write doi:10.X/Y, zenodo:NUMBER or its URL."
                 )
             }
         }
@@ -95,10 +95,10 @@ package struct Records: Source {
             case .url(let url): (url, url)
             }
         let last = text.prefix { $0 != "?" && $0 != "#" }.split(separator: "/").last.map {
-            PercentCoding.decodedString(Array($0.utf8)[...]) ?? String($0)
+            $0.percentDecoded ?? String($0)
         }
         var title = reference.description
-        if reference.scheme.hasPrefix("http") { title = try URLNormalizer.normalize(title) }
+        if reference.scheme.hasPrefix("http") { title = try title.normalizedURL() }
         var place = SourcePlace(
             reference, title: title, folderName: last ?? reference.scheme, address: address, pinsFiles: true)
         if address == nil { place.first = servers.doi }
@@ -113,8 +113,7 @@ package struct Records: Source {
             var search = search(client, latest: false)
             let found = try await find(place, by: &search)
             do { try await search.read(found, send) } catch let error as ManifestError {
-                throw DownloadError(
-                    .protocolViolation, "The list cannot be read. \(error)", url: URLMasking.mask(place.title))
+                throw DownloadError(.protocolViolation, "The list cannot be read. \(error)", url: place.title.masked)
             }
         }
     }
@@ -156,16 +155,15 @@ package struct Records: Source {
             throw DownloadError(
                 .httpStatus,
                 "The list cannot be fetched: the server answered with HTTP \(status)."
-                    + ([401, 403].contains(status) ? " It may need a login." : ""), url: URLMasking.mask(url),
+                    + ([401, 403].contains(status) ? " It may need a login." : ""), url: url.masked,
                 status: status)
         }
         if case .url(let url) = name, search.asked.count == 1, search.isEmptyList {
-            throw DownloadError(
-                .invalidArgument, "The list is empty: it names no URL.", url: URLMasking.mask(url))
+            throw DownloadError(.invalidArgument, "The list is empty: it names no URL.", url: url.masked)
         }
         throw DownloadError(
             .notFound,
-            "\(URLMasking.mask(place.title)): no server lists its files. Asked: \(search.asked.joined(separator: ", "))."
+            "\(place.title.masked): no server lists its files. Asked: \(search.asked.joined(separator: ", "))."
                 + search.advice
         )
     }
@@ -185,11 +183,11 @@ private struct RecordSearch {
     /// The source of the files of a list.
     enum Content {
         /// A document that was read once, so that it is known to be a list.
-        case document(bytes: [UInt8], ServerListReader)
+        case document(bytes: [UInt8], ServerList.Reader)
         /// URLs from a link field or a record.
         case urls([String])
         /// The first page of a dataset, and the URL of the others without their offset.
-        case pages(first: [UInt8], ServerListReader, address: String)
+        case pages(first: [UInt8], ServerList.Reader, address: String)
     }
 
     let client: SourceClient
@@ -299,7 +297,7 @@ private struct RecordSearch {
         let answer = try await get(url, accept: Self.json)
         let values = answer.flatMap { Self.value($0.bytes) }?.object?["values"]?.array ?? []
         let found = values.first { $0.object?["type"]?.string == "URL" }?.object?["data"]?.object?["value"]?.string
-        return found.flatMap { InputURL.fault(in: $0) == nil ? $0 : nil }
+        return found.flatMap { $0.urlFault == nil ? $0 : nil }
     }
 
     /// The URLs that DataCite has of a DOI's files.
@@ -335,9 +333,9 @@ private struct RecordSearch {
                     throw DownloadError(
                         .protocolViolation,
                         "The list of files breaks off after \(offset) files: the server does not send the next page.",
-                        url: URLMasking.mask(address + "\(offset)"))
+                        url: (address + "\(offset)").masked)
                 }
-                let reader = ServerListReader(.record, reading(page.head))
+                let reader = ServerList.Reader(.record, reading(page.head))
                 count = try await send.list(bytes, reader, version: found.version)
             }
         }
@@ -353,7 +351,7 @@ private struct RecordSearch {
     }
 
     private static func found(_ urls: [String]) -> Found? {
-        let urls = urls.filter { InputURL.fault(in: $0) == nil }
+        let urls = urls.filter { $0.urlFault == nil }
         guard !urls.isEmpty else { return nil }
         let version = ListVersion()
         version.add(urls.map { .init(sources: [.init($0)]) })
@@ -379,7 +377,7 @@ private struct RecordSearch {
 
     private func reading(_ head: ResponseHead) -> Manifest.Reading {
         var reading = given
-        reading.baseURL = reading.baseURL ?? BaseURL.folder(of: head.url)
+        reading.baseURL = reading.baseURL ?? head.url.urlFolder
         return reading
     }
 
@@ -401,7 +399,7 @@ private struct RecordSearch {
             }
             name = unpacker.plainName(name)
         }
-        let unread = ServerListReader(isNamed ? form : nil, fileName: name, reading(head))
+        let unread = ServerList.Reader(isNamed ? form : nil, fileName: name, reading(head))
         do {
             var reader = unread
             let version = ListVersion()
@@ -415,8 +413,7 @@ private struct RecordSearch {
         } catch let error as ManifestError {
             // Only a list has places for its faults.
             if isNamed, error.form != nil, error.form != .urls, error.line > 0 {
-                throw DownloadError(
-                    .protocolViolation, "The list cannot be read. \(error)", url: URLMasking.mask(head.url))
+                throw DownloadError(.protocolViolation, "The list cannot be read. \(error)", url: head.url.masked)
             }
             if let restriction = Self.restriction(in: bytes) {
                 isRefused = true
@@ -461,8 +458,8 @@ private struct RecordSearch {
     private mutating func get(
         _ url: String, accept: String
     ) async throws(DownloadError) -> (head: ResponseHead, bytes: [UInt8]?)? {
-        var request = SourceRequest(try URLNormalizer.normalize(url))
-        asked.append(URLMasking.mask(url))
+        var request = SourceRequest(try url.normalizedURL())
+        asked.append(url.masked)
         guard client.mayAsk(URLOrigin(request.url)) else {
             recordReason("not asked: it is at a loopback or private address")
             return nil

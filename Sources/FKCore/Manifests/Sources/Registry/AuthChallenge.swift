@@ -53,7 +53,7 @@ struct AuthChallenge: Sendable, Hashable {
     }
 
     private static func token(_ rest: inout ArraySlice<UInt8>) -> String {
-        let bytes = rest.prefix(while: HTTPToken.isTokenByte)
+        let bytes = rest.prefix(while: \.isTokenByte)
         rest = rest[bytes.endIndex...]
         return String(decoding: bytes, as: UTF8.self)
     }
@@ -94,10 +94,10 @@ enum RegistryLogin: Sendable, Hashable {
         let challenges = AuthChallenge.parse(values)
         if let bearer = challenges.first(where: { $0.scheme == "bearer" }) {
             guard let realm = bearer.parameters["realm"], let origin = URLOrigin(realm),
-                InputURL.fault(in: realm) == nil, URLParts(realm).userinfo == nil
+                realm.urlFault == nil, URLParts(realm).userinfo == nil
             else { throw AnswerFault("the registry names no server for its tokens") }
             guard origin.scheme == "https" || URLOrigin(registry)?.scheme == "http" else {
-                throw AnswerFault("the registry wants its tokens from \(URLMasking.mask(realm)), which has no TLS")
+                throw AnswerFault("the registry wants its tokens from \(realm.masked), which has no TLS")
             }
             self = .token(realm: realm, service: bearer.parameters["service"])
         } else if challenges.contains(where: { $0.scheme == "basic" }) {

@@ -29,7 +29,7 @@ struct DockerLogins: Sendable {
         var documents: [[UInt8]] = []
         var fault: String?
         for path in paths.compactMap(\.self) where access(path, F_OK) == 0 {
-            guard let bytes = try? SmallFile.read(path, limit: Self.maxBytes, named: "file of logins") else {
+            guard let bytes = try? [UInt8](ofFile: path, limit: Self.maxBytes, named: "file of logins") else {
                 fault = "\(path) cannot be read"
                 continue
             }

@@ -35,8 +35,8 @@ struct Registries: Source {
                 facts.version = file.entry.digest
                 page.files.append(facts)
             }
-            var orders = SourceOrders(address: base)
-            orders.attributes[SourceOrders.tokenAttribute] = artifact.kind.rawValue
+            var orders = SourcePage.Orders(address: base)
+            orders.attributes[SourcePage.Orders.tokenAttribute] = artifact.kind.rawValue
             orders.manifest = RegistryManifestEntry(
                 mediaType: found.manifest.mediaType, digest: found.manifest.digest, size: found.manifest.size,
                 tag: artifact.tag)
@@ -91,7 +91,7 @@ struct RegistryReader {
         if let text = client.choice.platform {
             guard let named = RegistryManifest.Platform(parsing: text) else {
                 throw DownloadError(
-                    .invalidArgument, "'\(Escaping.visible(text))' is no platform: write OS/ARCH, such as linux/arm64.")
+                    .invalidArgument, "'\(text.visible)' is no platform: write OS/ARCH, such as linux/arm64.")
             }
             platform = named
         } else {
@@ -186,7 +186,7 @@ struct RegistryReader {
             error.message = "The registry has no \(reference)."
         case _ where !isOwn(answer):
             error.message =
-                "The registry redirects to \(Escaping.visible(String(URLParts(answer.head.url).hostPort))), which does not allow reading "
+                "The registry redirects to \(String(URLParts(answer.head.url).hostPort).visible), which does not allow reading "
                 + "\(reference). The registry's login was not sent there."
             error.remedy = nil
         default:
@@ -195,7 +195,7 @@ struct RegistryReader {
                 + (hasLogin ? "." : ": log in with docker login, podman login or skopeo login.")
             error.remedy = nil
         }
-        error.underlying = said.map { Escaping.visible($0) }
+        error.underlying = said.map { $0.visible }
         error.url = reference.manifest(reference.version, at: base)
         return error
     }

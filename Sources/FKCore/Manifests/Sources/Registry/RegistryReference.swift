@@ -30,7 +30,7 @@ struct RegistryReference: Sendable, Hashable, CustomStringConvertible {
         func bad() -> DownloadError {
             DownloadError(
                 .invalidArgument,
-                "'\(Escaping.visible(String(text.prefix(200))))' is no artifact of a registry: write "
+                "'\(text.prefix(200).visible)' is no artifact of a registry: write "
                     + (kind == .ollama
                         ? "ollama:NAME or ollama:NAME:TAG."
                         : "oci:REGISTRY/REPO:TAG or oci:REGISTRY/REPO@sha256:DIGEST."))

@@ -170,7 +170,7 @@ final class RegistryTokens: Sendable {
             let token = try RegistryToken(answer.bytes)
             return ("Bearer \(token.text)", token.seconds)
         } catch {
-            throw DownloadError(.protocolViolation, "\(registry): \(error.reason).", url: URLMasking.mask(url))
+            throw DownloadError(.protocolViolation, "\(registry): \(error.reason).", url: url.masked)
         }
     }
 
@@ -207,7 +207,7 @@ package struct RegistryMiddleware: RequestMiddleware, RetryMiddleware {
 
     /// Only tasks of an artifact that the owner has named come to it: a list that names a blob gets no login.
     package var scope: MiddlewareScope {
-        .matching { ["oci", "ollama"].contains($0.attributes[SourceOrders.tokenAttribute]) }
+        .matching { ["oci", "ollama"].contains($0.attributes[SourcePage.Orders.tokenAttribute]) }
     }
 
     package var secretHeaders: [String] { ["Authorization"] }

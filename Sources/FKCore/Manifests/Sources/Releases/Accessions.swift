@@ -103,12 +103,11 @@ enum ENAReport {
         for (index, place) in places.enumerated() where !place.isEmpty {
             let path = place.split(separator: "://", maxSplits: 1).last ?? place
             let url = "\(scheme)://\(path)"
-            guard InputURL.fault(in: url) == nil, let name = path.split(separator: "/").last, path.contains("/") else {
+            guard url.urlFault == nil, let name = path.split(separator: "/").last, path.contains("/") else {
                 throw AnswerFault("'\(place.prefix(80))' of \(run) is no address")
             }
             var file = Manifest.FileFacts(
-                name: "\(run)/\(PercentCoding.decodedString(Array(name.utf8)[...]) ?? String(name))",
-                sources: [.init(url)], line: line)
+                name: "\(run)/\(name.percentDecoded ?? String(name))", sources: [.init(url)], line: line)
             if let text = index < sizes.count ? sizes[index] : nil, !text.isEmpty {
                 guard let size = Int64(text), size >= 0 else {
                     throw AnswerFault("the length of '\(place.prefix(80))' is no number")
@@ -195,9 +194,8 @@ enum ArchiveItem {
         guard let object = value.object, let name = object["name"]?.string else {
             throw AnswerFault("a file has no name")
         }
-        if let fault = ManifestName.fault(in: name) { throw AnswerFault("'\(name.prefix(200))': \(fault)") }
-        var file = Manifest.FileFacts(
-            name: ManifestName.plain(name), sources: [.init("\(base)/\(BaseURL.encoded(name))")])
+        if let fault = name.listedPathFault { throw AnswerFault("'\(name.prefix(200))': \(fault)") }
+        var file = Manifest.FileFacts(name: name.plainListedPath, sources: [.init("\(base)/\(BaseURL.encoded(name))")])
         // The list of the item's files lists itself, with values of an earlier state.
         if name == "\(item)_files.xml" { return file }
         if let text = object["size"]?.text {

@@ -18,7 +18,7 @@ struct ReleaseReference: Sendable, Hashable, CustomStringConvertible {
         guard Self.isOne(text), names.count == 2, names.allSatisfy(Self.isName) else {
             throw DownloadError(
                 .invalidArgument,
-                "'\(Escaping.visible(String(text.prefix(200))))' is no release: write gh:OWNER/REPO or gh:OWNER/REPO@TAG."
+                "'\(text.prefix(200).visible)' is no release: write gh:OWNER/REPO or gh:OWNER/REPO@TAG."
             )
         }
         repository = names.joined(separator: "/")
@@ -28,8 +28,7 @@ struct ReleaseReference: Sendable, Hashable, CustomStringConvertible {
         }
         let tag = String(parts[1])
         guard (1...255).contains(tag.utf8.count), !tag.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7f }) else {
-            throw DownloadError(
-                .invalidArgument, "'\(Escaping.visible(String(text.prefix(200))))' has no tag behind the @.")
+            throw DownloadError(.invalidArgument, "'\(text.prefix(200).visible)' has no tag behind the @.")
         }
         self.tag = tag
     }

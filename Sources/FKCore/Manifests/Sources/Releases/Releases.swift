@@ -25,7 +25,7 @@ struct Releases: Source {
             var page = SourcePage(version: release.tag)
             for asset in release.assets {
                 let url = usesAPI ? asset.apiURL ?? asset.url : asset.url
-                guard InputURL.fault(in: url) == nil else {
+                guard url.urlFault == nil else {
                     page.faults.append(SourceFault(asset.name, "its address is none", isIncomplete: false))
                     continue
                 }
@@ -107,7 +107,7 @@ struct ReleaseServer: Sendable {
     /// The message for a limit of requests that is used up.
     private func usedUp(_ limit: Int?, until end: Date?) -> String {
         "The server's limit of \(limit.map { "\($0) " } ?? "")requests is used up"
-            + (end.map { " until \(Timestamp.seconds($0))" } ?? "")
+            + (end.map { " until \($0.timestampInSeconds)" } ?? "")
             + (token == nil ? "; with a token (GH_TOKEN) it is higher." : ".")
     }
 
@@ -116,7 +116,7 @@ struct ReleaseServer: Sendable {
     ) -> DownloadError {
         var error = RetryRules.error(for: answer.head, now: Date())
         error.remedy = nil
-        error.url = URLMasking.mask(answer.head.url)
+        error.url = answer.head.url.masked
         if answer.head.status == 429 || answer.head.first("X-RateLimit-Remaining") == "0" {
             let limit = answer.head.first("X-RateLimit-Limit").flatMap { Int($0) }
             let reset = answer.head.first("X-RateLimit-Reset").flatMap { Double($0) }
@@ -140,7 +140,7 @@ struct ReleaseServer: Sendable {
         default: error.message = "The server does not allow reading \(reference)."
         }
         error.underlying = (try? SourceJSON.object(answer.bytes, ""))?["message"]?.string.map {
-            Escaping.visible($0.prefix(300))
+            $0.prefix(300).visible
         }
         return error
     }

@@ -43,7 +43,7 @@ public final class SourceRegistry: Sendable {
         for scheme in source.schemes where !SourceReference.isScheme(scheme[...]) || scheme != scheme.lowercased() {
             throw DownloadError(
                 .invalidArgument,
-                "'\(Escaping.visible(scheme))' cannot be the scheme of a source: use 2 to 32 lower-case letters, digits, '+', '-' and "
+                "'\(scheme.visible)' cannot be the scheme of a source: use 2 to 32 lower-case letters, digits, '+', '-' and "
                     + "'.', with a letter first.")
         }
         sources.withLock { for scheme in source.schemes { $0[scheme] = source } }
@@ -57,6 +57,9 @@ public final class SourceRegistry: Sendable {
 
     /// The source of a scheme; nil without one.
     public subscript(scheme: String) -> (any Source)? { sources.withLock { $0[scheme] } }
+
+    /// True if the source of a scheme is a program of the owner.
+    package func isProgram(_ scheme: String) -> Bool { self[scheme] is ProgramSource }
 
     /// The place that a text names, with its source; nil for a text without a scheme, such as a path.
     ///
@@ -130,7 +133,7 @@ extension Downloader {
         guard let (source, place) = try sources.find(reference, in: environment) else {
             throw DownloadError(
                 .invalidArgument,
-                "'\(Escaping.visible(reference))' names no place to list. The schemes are "
+                "'\(reference.visible)' names no place to list. The schemes are "
                     + "\(sources.schemes.joined(separator: ", ")).")
         }
         let transport = try PacedTransport(await configure)

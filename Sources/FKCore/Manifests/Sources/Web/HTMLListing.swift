@@ -1,14 +1,13 @@
 import FKMiddleware
 
-/// Recognises the page that a web server makes of a folder.
-package enum FolderListing {
-    /// The most bytes of a page that are looked at.
-    package static let maxBytes = 4 << 20
+extension WebFolder {
+    /// The most bytes of a page that `isListing` looks at.
+    package static let longestListing = 4 << 20
 
     /// True if a page is the listing of a folder that `fk get -r` and `Downloader.listing` read.
     ///
-    /// - Parameter bytes: the page, or its first `maxBytes`.
-    package static func isOne(_ bytes: [UInt8], of url: String) -> Bool {
+    /// - Parameter bytes: the page, or its first `longestListing`.
+    package static func isListing(_ bytes: [UInt8], of url: String) -> Bool {
         let base = String(url.prefix { $0 != "?" && $0 != "#" })
         guard base.hasSuffix("/"), let scope = SourceScope(base) else { return false }
         let root = WebEntry(path: "", url: base)
@@ -112,7 +111,7 @@ enum HTMLListing {
     private static func lastPart(_ url: String) -> String {
         let path = url.prefix { $0 != "?" }
         let last = path.split(separator: "/").last ?? ""
-        return PercentCoding.decodedString(Array(last.utf8)[...]) ?? ""
+        return last.percentDecoded ?? ""
     }
 
     /// True if the text of a link is the name, or its beginning where the listing shortens it.
@@ -184,7 +183,7 @@ enum HTMLListing {
             if titles.contains(where: title.contains) { return true }
             // Caddy and IIS: the path of the folder.
             let path = URLParts(folder.url).path
-            let text = PercentCoding.decodedString(Array(path.utf8)[...]) ?? String(path)
+            let text = path.percentDecoded ?? String(path)
             let name = text.lowercased()
             let ends = [name, String(name.dropLast())]
             return text.utf8.count > 1 && ends.contains { title == $0 || title.hasSuffix(" " + $0) }

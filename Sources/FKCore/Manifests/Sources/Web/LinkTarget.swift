@@ -63,7 +63,7 @@ struct LinkTarget {
             let folder = base.path[..<(base.path.lastIndex(of: "/") ?? base.path.startIndex)] + "/"
             result = site + Self.withoutDots(folder + Self.encoded(path)) + Self.encoded(query)
         }
-        guard let url = try? URLNormalizer.normalize(result) else { return nil }
+        guard let url = try? result.normalizedURL() else { return nil }
         self.url = url
     }
 
@@ -87,7 +87,7 @@ struct LinkTarget {
             if byte > 0x20, byte < 0x7f, byte != UInt8(ascii: "\\") {
                 result.append(byte)
             } else {
-                PercentCoding.append(byte, to: &result)
+                result.appendPercentEncoded(byte)
             }
         }
         return String(decoding: result, as: UTF8.self)

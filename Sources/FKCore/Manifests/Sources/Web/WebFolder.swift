@@ -21,7 +21,7 @@ package struct WebFolder: Source {
     package func place(
         of reference: SourceReference, in environment: [String: String]
     ) throws(DownloadError) -> SourcePlace {
-        var url = try URLNormalizer.normalize(reference.description)
+        var url = try reference.description.normalizedURL()
         let parts = URLParts(url)
         guard parts.query == nil else { throw reference.fault("a folder's URL has no query", form) }
         if !parts.path.hasSuffix("/") { url += "/" }
@@ -212,8 +212,7 @@ struct FolderLister: Sendable {
         let base = String(url.prefix { $0 != "?" && $0 != "#" })
         guard base.hasSuffix("/"), let scope = SourceScope(base) else {
             throw DownloadError(
-                .redirect, "The folder redirects to \(URLMasking.mask(url)), which is no folder.",
-                url: URLMasking.mask(place.title))
+                .redirect, "The folder redirects to \(url.masked), which is no folder.", url: place.title.masked)
         }
         root = WebEntry(path: "", url: base)
         self.scope = scope
@@ -287,7 +286,7 @@ struct FolderLister: Sendable {
                 if manifest.entries.isEmpty, let fault = manifest.faults.first { throw fault }
                 var count = 0
                 for entry in manifest.entries {
-                    guard let name = entry.name.map(ManifestName.plain), let place = places[ExactText(prefix + name)]
+                    guard let name = entry.name.map(\.plainListedPath), let place = places[ExactText(prefix + name)]
                     else {
                         continue
                     }
@@ -316,8 +315,7 @@ struct FolderLister: Sendable {
     private func check(_ answer: SourceAnswer, of folder: WebEntry) throws(DownloadError) {
         guard scope.name(of: answer.head.url) == folder.path + (folder.path.isEmpty ? "" : "/") else {
             throw DownloadError(
-                .redirect, "It redirects to \(URLMasking.mask(answer.head.url)), which is another place.",
-                url: URLMasking.mask(folder.url))
+                .redirect, "It redirects to \(answer.head.url.masked), which is another place.", url: folder.url.masked)
         }
     }
 
@@ -326,7 +324,7 @@ struct FolderLister: Sendable {
         if let coding = answer.head.contentCoding {
             throw DownloadError(
                 .encodedBody, "The server sent the listing as \(coding), which was not requested.",
-                url: URLMasking.mask(folder.url))
+                url: folder.url.masked)
         }
         let type = answer.head["Content-Type"]?.prefix { $0 != ";" }.lowercased() ?? ""
         let start = answer.bytes.first { $0 > 0x20 }
@@ -340,8 +338,7 @@ struct FolderLister: Sendable {
             return try HTMLListing.read(answer.bytes, in: folder, scope, base: answer.head.url)
         } catch {
             throw DownloadError(
-                .protocolViolation, "The answer is no listing of a folder: \(error.reason).",
-                url: URLMasking.mask(folder.url))
+                .protocolViolation, "The answer is no listing of a folder: \(error.reason).", url: folder.url.masked)
         }
     }
 
@@ -351,8 +348,7 @@ struct FolderLister: Sendable {
             return try DAVListing.read(answer.bytes, in: folder, scope, base: answer.head.url)
         } catch {
             throw DownloadError(
-                .protocolViolation, "The answer of WebDAV cannot be read: \(error.reason).",
-                url: URLMasking.mask(folder.url))
+                .protocolViolation, "The answer of WebDAV cannot be read: \(error.reason).", url: folder.url.masked)
         }
     }
 }
