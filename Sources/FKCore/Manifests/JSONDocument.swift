@@ -30,7 +30,7 @@ struct JSONDocument: JSONListFormat {
     private var hub: String?
     private var count = 0
     /// The array of an unknown name that is read.
-    private var open = OpenArray()
+    private var current = OpenArray()
     /// The first object that has an address alone, in an array without a file.
     private var unsure: (list: String, member: String, line: Int)?
 
@@ -82,14 +82,18 @@ struct JSONDocument: JSONListFormat {
     private mutating func see(_ name: String) { if seen.count < 100 { seen.append(name) } }
 
     mutating func add(_ element: JSONList.Element) throws(ManifestError) {
-        if element.array != open.number { open = OpenArray(number: element.array) }
+        if element.array != current.number { current = OpenArray(number: element.array) }
         let found = try read(element)
         if let member = found.unsure {
             unsure = unsure ?? (element.list, member, element.line)
-            if open.waiting.count < OpenArray.maxWaiting { open.waiting.append(element) } else { open.tooMany += 1 }
-        } else if found.isListed, !open.hasFile {
-            let before = open
-            open = OpenArray(number: element.array, hasFile: true)
+            if current.waiting.count < OpenArray.maxWaiting {
+                current.waiting.append(element)
+            } else {
+                current.tooMany += 1
+            }
+        } else if found.isListed, !current.hasFile {
+            let before = current
+            current = OpenArray(number: element.array, hasFile: true)
             for other in before.waiting { _ = try read(other) }
             let kind = "object of '\(element.list.masked)' with an address alone"
             for _ in 0..<before.tooMany { collector.passOver(kind, line: element.line) }
@@ -99,7 +103,7 @@ struct JSONDocument: JSONListFormat {
     private mutating func read(_ element: JSONList.Element) throws(ManifestError) -> JSONFiles.Found {
         var reader = JSONFiles(
             rules: rules, base: base, archive: archive, isOwn: element.list == "members" || element.list.isEmpty)
-        reader.takesAddresses = open.hasFile
+        reader.takesAddresses = current.hasFile
         var found = JSONFiles.Found()
         do throws(EntryFault) {
             try reader.read(element.object, of: element.list, line: element.line, into: &found)

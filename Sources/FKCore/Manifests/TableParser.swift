@@ -269,7 +269,7 @@ struct TableParser: LineFormat {
     private var shownColumns: String {
         // The first line of a list of URLs may have secrets.
         fields.prefix(10).map { field in
-            "'\(URLMasking.maskWords(String(decoding: field.value, as: UTF8.self)).prefix(40))'"
+            "'\(String(decoding: field.value, as: UTF8.self).wordsMasked.prefix(40))'"
         }.joined(separator: ", ")
     }
 

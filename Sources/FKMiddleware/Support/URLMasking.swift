@@ -86,17 +86,15 @@ extension String {
         return labels.last?.first?.isLetter == true || labels.count == 4 && labels.allSatisfy { UInt8($0) != nil }
     }
 
-    /// Masks a text that may have several URLs with blanks between them.
-    package static func maskWords(_ text: String) -> String {
-        let words = mask(text).split(separator: " ", omittingEmptySubsequences: false)
-        return words.map { mask(String($0)) }.joined(separator: " ")
+    /// The text masked as several URLs with blanks between them.
+    package var wordsMasked: String {
+        let words = masked.split(separator: " ", omittingEmptySubsequences: false)
+        return words.map { String($0).masked }.joined(separator: " ")
     }
 
     /// The message with each text in single quotes masked as a URL. An apostrophe inside a word is no quote.
-    package static func maskQuoted(_ message: String) -> String {
-        guard message.utf8.contains(UInt8(ascii: "'")), message.utf8.contains(where: isDelimiter) else {
-            return message
-        }
+    package var quotesMasked: String {
+        guard utf8.contains(UInt8(ascii: "'")), utf8.contains(where: Self.isDelimiter) else { return self }
         var masked = ""
         var rest = self[...]
         while let open = rest.firstIndex(of: "'") {
@@ -112,7 +110,7 @@ extension String {
                 rest = rest[start...]
                 continue
             }
-            masked += maskWords(String(rest[start..<close])) + "'"
+            masked += String(rest[start..<close]).wordsMasked + "'"
             rest = rest[rest.index(after: close)...]
         }
         return masked + rest

@@ -70,14 +70,6 @@ enum RunEvent: Sendable {
     }
 }
 
-extension CommandContext {
-    /// Ends the output of a run that has no task: with `--json` the summary that each run has.
-    func endEmptyRun() {
-        guard global.json else { return }
-        JSONLines(output: output).write(.summary(complete: 0, error: 0, suspend: 0, bytes: 0, seconds: 0))
-    }
-}
-
 /// Writes events as they happen. Safe to use from any thread: each line is written in one piece.
 struct JSONLines: Sendable {
     let output: OutputStream

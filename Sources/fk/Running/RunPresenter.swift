@@ -458,3 +458,11 @@ extension DownloadInfo {
         fileName ?? FileNameRules.name(url: url, head: nil)
     }
 }
+
+extension CommandContext {
+    /// Ends the output of a run that has no task: with `--json` the summary that each run has.
+    func endEmptyRun() {
+        guard global.json else { return }
+        JSONLines(output: output).write(.summary(complete: 0, error: 0, suspend: 0, bytes: 0, seconds: 0))
+    }
+}

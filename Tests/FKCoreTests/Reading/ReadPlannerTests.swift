@@ -119,7 +119,7 @@ struct StreamCourseTests {
         var ranges = [SavedRange(start: 0, end: length)]
         var reader: Int64 = 0
         var written = 0 as Int64
-        func reading() -> Reading {
+        func reading() -> ReadDemand {
             ReadDemand(
                 positions: [reader], horizon: reader + window,
                 portion: ReadDemand.portion(window: window, connections: limit),
