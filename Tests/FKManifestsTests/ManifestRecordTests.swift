@@ -64,7 +64,6 @@ import Testing
             ("{\"key\":\"../x\",\"links\":{\"self\":\"http://h/x\"}}", "its name has '..'"),
             ("{\"key\":\"x\"}", "'x' has no address"), ("{\"size\":1}", "the file has no address"),
             ("{\"key\":\"x\",\"links\":{\"self\":\"ftp://h/x\"}}", "scheme 'ftp'"),
-            ("{\"key\":\"x\",\"size\":-1,\"links\":{\"self\":\"http://h/x\"}}", "its size"),
             ("{\"key\":\"x\",\"checksum\":\"md5:12\",\"links\":{\"self\":\"http://h/x\"}}", "is not ALG=HEX"),
             ("{\"key\":\"good\",\"links\":{\"self\":\"http://h/x\"}}", "line 2 has the same name"),
         ])

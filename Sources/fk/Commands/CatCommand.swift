@@ -178,6 +178,10 @@ struct CatCommand: Command {
                 "\(record.id.short) is a task of a shard, which has not fetched it. fk cat with --work-path "
                     + "\(home.root.shellWord) fetches it.", status: ExitStatus.usage)
         }
+        // A finished file that somebody has changed is an error, and not fetched again under another name.
+        if record.state == .complete, record.path.map(LostFile.isGone) == false {
+            _ = try record.readFile(home: home.destination(of: record))
+        }
         return .resumed(nil, record.id, url: record.task.url)
     }
 

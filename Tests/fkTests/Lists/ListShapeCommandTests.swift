@@ -121,8 +121,8 @@ import Testing
         }
         // A list of URLs has no columns, wherever it is.
         try sandbox.put("\(server.url("/a.bin"))\n", "urls")
-        server.serve("/urls", Array("\(server.url("/a.bin"))\n".utf8))
-        for list in ["urls", server.url("/urls")] {
+        server.serve("/addresses", Array("\(server.url("/a.bin"))\n".utf8))
+        for list in ["urls", server.url("/addresses")] {
             let result = try await sandbox.fk("get", "-i", list, "--url-template", "http://h/{n}")
             #expect(result.status == 2 && result.errors.contains("--url-template is about the columns"), "\(result)")
         }

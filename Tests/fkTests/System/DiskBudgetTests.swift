@@ -73,7 +73,7 @@ final class DiskBudgetTests: ServedSuite {
         let disk = try TinyDisk(kilobytes: 2_048)
         try await sandbox.done("get", "-b", "set", url("a"))
         try await sandbox.done("barrel", "publish", "set", "\(disk.path)/set")
-        try await sandbox.done("get", "-d", disk.path, url("b"))
+        try await sandbox.done("get", "-d", disk.path, "--min-free", "0", url("b"))
         try await sandbox.done("get", url("c"))
         try disk.makeReadOnly()
         let result = try await sandbox.fk("trim", "-y", "--to", "0")

@@ -66,7 +66,7 @@ extension TaskControl {
         case .noOp where verb == .retry && entry.record.hasLostFile:
             fetchAgain(entry)
             result.after = entry.verbState
-            result.note = "its file is gone: queued"
+            result.note = "its file is gone or has another length: queued"
         case .noOp(let reason):
             let run = entry.taskRun
             result.applied = [.suspend, .cancel].contains(verb) ? endProof(of: entry) : false
