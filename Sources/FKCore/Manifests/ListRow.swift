@@ -112,7 +112,6 @@ struct ListRow {
         let value = text.trimmingBlanks
         // A name may consist of blanks.
         if value.isEmpty, text.isEmpty || field != .name(0) { return }
-        if field.isName, !value.isEmpty, MissingValue.isOne(value) { return }
         switch field {
         case .address(let rank):
             // ESGF: `URL|TYPE|SERVICE`.

@@ -207,7 +207,10 @@ struct TableParser: LineFormat {
                     throw EntryFault("the field is not UTF-8 text")
                 }
                 if column.isInTemplate { row.set(value: text, of: column.name) }
-                if let meaning = column.field { try row.set(meaning, text, of: column.name) }
+                guard let meaning = column.field else { continue }
+                let value = text.trimmingBlanks
+                if meaning.isName, !value.isEmpty, MissingValue.isOne(value) { continue }
+                try row.set(meaning, text, of: column.name)
             }
             at = fields.first ?? field
             entry = try row.finished()

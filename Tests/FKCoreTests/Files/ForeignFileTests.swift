@@ -100,6 +100,16 @@ struct ForeignFileTests {
         #expect(bench.names == [])
     }
 
+    @Test("retry leaves a finished file that somebody has cut, also if the task was allowed to replace another file")
+    func retryOfCutFile() async throws {
+        let (bench, id) = try await complete { $0.options.existing = .overwrite }
+        let path = bench.out + "/a"
+        try Data([1]).write(to: URL(fileURLWithPath: path))
+        #expect(try await bench.control.retry(.id(id))[0].applied)
+        #expect(await bench.finished(id)?.path == bench.out + "/a.1")
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data([1]))
+    }
+
     @Test("a record of an earlier version says length and times: a file of neither stays", arguments: [nil, -3.0, 3.0])
     func trashEarlierVersion(_ offset: Double?) async throws {
         let (first, id) = try await complete()

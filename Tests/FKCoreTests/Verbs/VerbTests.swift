@@ -138,7 +138,9 @@ struct VerbTests {
         let before = scene.bench.transport.requests.count
         try FileManager.default.removeItem(at: scene.bench.folder.file("out/a"))
         let gone = try await control.retry(.id(scene.id))
-        #expect(gone.map(\.applied) == [true] && gone[0].after == .idle && gone[0].note == "its file is gone or has another length: queued")
+        #expect(
+            gone.map(\.applied) == [true] && gone[0].after == .idle
+                && gone[0].note == "its file is gone or has another length: queued")
         #expect(await scene.bench.finished(scene.id)?.state == .complete)
         #expect(scene.bench.transport.requests.count == before + 1)
         #expect(try scene.bench.out("a") == Self.content)

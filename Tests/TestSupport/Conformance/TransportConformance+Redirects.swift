@@ -109,7 +109,7 @@ extension TransportConformance {
                     try context.expectFailure(
                         try await context.get(server.url(path)), .redirect, .protocolViolation, retryable: false)
                 }
-                try context.equal(server.requests.count, 2, "requests")
+                try context.equal(server.requests.count, 3, "requests")
             },
             .init("blanks and bytes beyond ASCII in Location are encoded", needs: [.strictHeaders]) { context in
                 let server = try FaultServer()

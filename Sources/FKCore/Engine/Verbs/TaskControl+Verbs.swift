@@ -64,6 +64,7 @@ extension TaskControl {
         let undeletable = verb == .trash ? reasonToKeep(entry) : nil
         switch StateMachine.decide(verb, in: before, forAll: forAll) {
         case .noOp where verb == .retry && entry.record.hasLostFile:
+            entry.record.endOverwriting()
             fetchAgain(entry)
             result.after = entry.verbState
             result.note = "its file is gone or has another length: queued"

@@ -232,7 +232,11 @@ extension TaskRecord {
         own.isForeign = nil
         own.synced = nil
         own.finished = nil
-        // The permission to replace another file was for the first download.
+        endOverwriting()
+    }
+
+    /// The permission to replace another file was for the first download.
+    package mutating func endOverwriting() {
         if task.optionsBox?.value.existing == .overwrite { task.options.existing = .rename }
     }
 
