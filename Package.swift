@@ -39,7 +39,8 @@ let package = Package(
         .systemLibrary(name: "CSystem"),
         .target(
             name: "FKMiddleware",
-            dependencies: ["CSystem", .target(name: "CLibcrypto", condition: .when(platforms: [.linux]))]),
+            dependencies: ["CSystem", .target(name: "CLibcrypto", condition: .when(platforms: [.linux]))],
+            swiftSettings: small),
         // FKCore's inner targets, from the bottom up; the compiler holds the borders.
         .target(
             name: "FKModel", dependencies: ["CSystem", "FKMiddleware"], path: "Sources/FKCore/Model"),
@@ -55,7 +56,8 @@ let package = Package(
             dependencies: ["CSystem", "FKCore", "FKEngine", "FKStore", "FKTransport", "FKModel", "FKMiddleware"],
             path: "Sources/FKCore/Manifests", swiftSettings: small),
         .target(
-            name: "FKStore", dependencies: ["CSystem", "FKModel", "FKMiddleware"], path: "Sources/FKCore/Store"),
+            name: "FKStore", dependencies: ["CSystem", "FKModel", "FKMiddleware"], path: "Sources/FKCore/Store",
+            swiftSettings: small),
         .target(
             name: "FKEngine", dependencies: ["CSystem", "FKStore", "FKTransport", "FKModel", "FKMiddleware"],
             path: "Sources/FKCore", exclude: aboveEngine + ["Model", "Transport", "Manifests", "Store"],
