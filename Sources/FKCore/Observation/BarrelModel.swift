@@ -40,8 +40,11 @@ public final class BarrelModel: Identifiable {
     deinit { following?.cancel() }
 
     private func show(_ sum: BarrelInfo, of barrel: Barrel) async {
-        // The members are read only if the sum shows that they have changed.
-        if sum.states != info?.states || sum.total != info?.total || sum.count.expected != info?.count.expected {
+        // While bytes arrive, members are read only if the sum shows that they have changed. A sum without new bytes may be that of
+        // other members.
+        if sum.states != info?.states || sum.total != info?.total || sum.count.expected != info?.count.expected
+            || sum.count.received == info?.count.received
+        {
             let infos = await barrel.memberInfos
             members = infos.map { DownloadTask($0.id, $0.url, in: barrel.downloader) }
             failures = infos.filter { $0.state == .error }

@@ -65,6 +65,23 @@ struct BarrelSumTests {
         #expect(rates.value.last == 0)
     }
 
+    @Test("a member leaves and joins between two reports: the equal sum, perhaps of others, is reported once more")
+    func exchanged() async throws {
+        let bench = try await Bench { request, _ in .file(Self.small, to: request) }
+        let id = try await bench.add("s1", barrel: "b")
+        try await bench.add("s2", barrel: "b")
+        await bench.engine.waitUntilDrained()
+        let sums = Observed<Int>(0)
+        try await bench.messager.addBarrelInfo("b") { _ in _ = sums.next() }.keep()
+        await bench.advance(2)
+        let before = sums.value
+        try await bench.messager.leave(.id(id), barrel: "b")
+        _ = try await bench.messager.join([.id(id)], barrel: "b")
+        try await bench.advance(by: 1) { sums.value > before }
+        await bench.advance(2)
+        #expect(sums.value == before + 1)
+    }
+
     @Test("a failed member without a length: the fraction is that of the others; a trashed one does not count")
     func ended() async throws {
         let bench = try await Bench(settings: { $0.retry.maxAttempts = 1 }) { request, _ in

@@ -69,6 +69,9 @@ package final class Observers: @unchecked Sendable {
         package let name: String
         private let callback: @Sendable (BarrelInfo) -> Void
         private var last: BarrelInfo?
+        /// True if members have joined or left since the last report: the next one comes even if its sum is equal, because others may
+        /// make it up.
+        package var hasOtherMembers = false
         package init(number: UInt64, name: String, callback: @escaping @Sendable (BarrelInfo) -> Void) {
             self.number = number
             self.name = name
@@ -78,14 +81,15 @@ package final class Observers: @unchecked Sendable {
         /// True if the last report had new bytes. One more report follows then, so that `received - previousReceived` becomes 0.
         package var isMoving: Bool { last.map { $0.count.received != $0.count.previousReceived } ?? false }
 
-        /// Reports a sum, unless it is equal to the last one. A lower rate is another sum, because a listener would otherwise keep
+        /// Reports a sum, unless it is equal to the last one and of the same members. A lower rate is another sum, because a listener would otherwise keep
         /// the rate of the last bytes.
         ///
         /// - Parameter isPolled: true also reports the last sum again if it had new bytes; the default is false.
         package func tell(_ info: BarrelInfo, isPolled: Bool = false) {
             var same = info
             same.count.previousReceived = last?.count.previousReceived ?? 0
-            guard same != last || isPolled && isMoving else { return }
+            guard same != last || hasOtherMembers || isPolled && isMoving else { return }
+            hasOtherMembers = false
             var info = info
             info.count.previousReceived = last?.count.received ?? 0
             last = info

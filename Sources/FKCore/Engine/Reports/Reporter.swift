@@ -154,6 +154,12 @@ final class Reporter {
     /// Reports the sums of barrels soon, even if no task runs: a member has joined, left or changed its state.
     func membersChanged() { if !observers.barrels.isEmpty { armReports(whileIdle: true) } }
 
+    /// A member has joined or left a barrel.
+    func membersChanged(of name: String) {
+        for listener in observers.barrels where listener.name.isExactly(name) { listener.hasOtherMembers = true }
+        membersChanged()
+    }
+
     private func tellMiddlewares(_ entry: TaskEntry) {
         let middlewares = entry.middlewares(of: chains.download)
         guard !middlewares.isEmpty else { return }

@@ -16,7 +16,7 @@ extension TaskControl {
     package func join(_ entry: TaskEntry, barrel name: String) {
         book.join(entry, barrel: name)
         limits.apply(to: entry)
-        reporter.membersChanged()
+        reporter.membersChanged(of: name)
     }
 
     /// Makes existing tasks members. Their states do not change. A URL without a task is kept: its task joins when it is
@@ -77,7 +77,7 @@ extension TaskControl {
             limits.apply(to: entry)
             book.write(entry)
         }
-        reporter.membersChanged()
+        reporter.membersChanged(of: name)
         reporter.endBarrelSequences(name)
         try barrels.save(name)
         return "\(leaving.count + awaited) removed from barrel \(name)"
