@@ -204,7 +204,7 @@ struct CurlConfigParser: LineFormat {
         (urls, outputs, headers, folder, expands) = ([], [], [], nil, true)
     }
 
-    /// True for a URL that stands for several in curl: with `{`, or with `[` that does not begin an IPv6 address.
+    /// True for a URL that curl expands to several: with `{`, or with `[` that does not begin an IPv6 address.
     private static func isPattern(_ url: String) -> Bool {
         let rest = url.range(of: "://").map { url[$0.upperBound...] } ?? url[...]
         let host = rest.prefix { $0 != "/" }

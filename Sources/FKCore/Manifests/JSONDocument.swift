@@ -168,8 +168,8 @@ struct JSONFiles {
         /// The member with the address, in an object that has nothing else that a file has.
         var unsure: String?
 
-        /// Takes what a row says beside its file.
-        mutating func take(_ row: ListRow) {
+        /// Adds what a row says beside its file.
+        mutating func absorb(_ row: ListRow) {
             passedOver += row.notUnderstood
             if let bucket = row.bucket { buckets.append(bucket) }
         }
@@ -333,7 +333,7 @@ struct JSONFiles {
                 isOwn ? "the member has no 'url'" : list.isEmpty ? "it has no URL" : "\(name) has no address")
         }
         var entry = try row.finished()
-        found.take(row)
+        found.absorb(row)
         if isOwn {
             entry.directory = own.directory
             if let folder = entry.directory, folder.isEmpty || folder.utf8.contains(0) {
@@ -474,7 +474,7 @@ struct JSONFiles {
                 if let hash = object["hash"]?.string { try row.set(.digest(.any(isCertain: true)), hash) }
             }
             found.entries.append(try row.finished())
-            found.take(row)
+            found.absorb(row)
         }
     }
 
@@ -520,7 +520,7 @@ struct JSONFiles {
                 var entry = try row.finished()
                 if let id = object["id"]?.text { Self.move(&entry, to: id) }
                 found.entries.append(entry)
-                found.take(row)
+                found.absorb(row)
             } catch { found.faults.append("'\(member.name)': \(error.reason)") }
         }
     }

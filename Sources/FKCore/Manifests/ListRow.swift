@@ -156,7 +156,7 @@ struct ListRow {
         }
     }
 
-    /// Notes a size that is none: the file is taken without it.
+    /// Passes over a size that is none: the file goes without it.
     mutating func passOverSize() { notUnderstood.append("size that is no number of bytes") }
 
     /// Adds an address with its priority and country.

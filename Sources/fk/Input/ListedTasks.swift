@@ -526,7 +526,7 @@ struct KnownMembers {
 
     private mutating func see(_ place: Int) { if seen.indices.contains(place) { seen[place] = true } }
 
-    /// The same for a URL without a name, which is a member if that has the name that the URL gives, in the same folder.
+    /// Does what `match` does for a URL that was given without a name: a member that has the name that the URL gives, in the same folder.
     mutating func matchPlain(_ task: inout TaskDescription) {
         var known = task
         match(&known)

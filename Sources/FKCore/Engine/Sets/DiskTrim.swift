@@ -119,9 +119,10 @@ package struct DiskTrim {
 
     private func trimNow(_ room: BudgetDecision.Room) throws -> TrimmedFiles {
         var result = TrimmedFiles()
-        var freedBefore: Int64 = 0
-        result.failures = PublishedSets.sweep(workPath) { freedBefore += Self.freedBytes($0) }
-        result.freedBytes = freedBefore
+        // What killed processes have left goes first.
+        var freed: Int64 = 0
+        result.failures = PublishedSets.sweep(workPath) { freed += Self.freedBytes($0) }
+        result.freedBytes = freed
         var units: [ExactText: Unit] = [:]
         var single: [Unit] = []
         var open = room.barrels
