@@ -127,11 +127,11 @@ struct VerbAnswers {
             answers.say("… and \(shownCount - Self.fewLines) more: \(changed) of \(count) changed in all")
         } else if forAll, changed < count {
             let rest = (count - changed).plural("task")
-            answers.say(
-                changed > 0
-                    ? "\(changed) changed, \(rest) unchanged."
-                    : failed > 0
-                        ? "Nothing was deleted: \(rest) unchanged." : "Nothing to do: it applies to none of \(rest).")
+            switch (changed, failed) {
+            case (1..., _): answers.say("\(changed) changed, \(rest) unchanged.")
+            case (_, 1...): answers.say("Nothing was deleted: \(rest) unchanged.")
+            default: answers.say("Nothing to do: it applies to none of \(rest).")
+            }
         }
         return failed == 0 ? ExitStatus.done : ExitStatus.taskFailed
     }
