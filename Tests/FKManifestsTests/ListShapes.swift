@@ -47,6 +47,13 @@ enum ListShapes {
             form: .urls, names: ["", ""], urls: ["https://h/linux-64/a-1.conda", "https://h/b.conda"],
             digests: [[.md5], [.sha256]]),
         .init(
+            name: "uris.txt", source: "apt-get --print-uris",
+            text:
+                "'http://h/pool/h_1%3a2_all.deb' h_1%3a2_all.deb 53088 SHA256:\(sha256)\n'http://h/InRelease' h_InRelease 0 \n",
+            form: .urls, names: ["h_1%3a2_all.deb", "h_InRelease"],
+            urls: ["http://h/pool/h_1%3a2_all.deb", "http://h/InRelease"],
+            sizes: [53_088, nil], digests: [[.sha256], []]),
+        .init(
             name: "urls.txt", source: "pip", text: "https://h/b.whl#sha256=\(sha256)&egg=b\nhttps://h/page#part\n",
             form: .urls,
             names: ["", ""], urls: ["https://h/b.whl", "https://h/page#part"], digests: [[.sha256], []]),

@@ -65,6 +65,9 @@ import Testing
         #expect(
             Manifest.fault(in: "a,b\n1,2\n", fileName: "list.csv").hasPrefix(
                 "CSV list, line 1: the first line is the header and has no column 'url', but 'a', 'b'"))
+        #expect(
+            Manifest.fault(in: "run_accession\tfastq_ftp\nERR1\th/a;h/b\n", fileName: "report.tsv").hasSuffix(
+                "line 1: the list is a file report of ENA: fk get -r ena:ACCESSION fetches its files"))
         #expect(try Manifest("http://h/a\n", fileName: "x/list.CSV").form == .urls)
     }
 

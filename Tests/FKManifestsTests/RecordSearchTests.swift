@@ -8,7 +8,7 @@ import Testing
     /// Answers each URL by its script, others with 404; returns what was asked, and the error.
     private static func search(
         _ name: String, _ answers: [String: (fields: [HeaderField], body: String)]
-    ) async throws -> (asked: [String], files: [String], error: String?) {
+    ) async throws -> (asked: [String], files: [String], error: String?, code: DownloadError.Code?) {
         let transport = ScriptedTransport { request, _ in
             let url = request.urlRequest.url?.absoluteString ?? ""
             guard let (fields, body) = answers[url] else {
@@ -23,13 +23,15 @@ import Testing
         let place = try Records().place(of: try #require(SourceReference(name)), in: [:])
         let source = ListedPlace(Records(), place, [:])
         var files: [String] = []
-        var reason: String?
+        var failure: DownloadError?
         do {
             _ = try await source.files(include: [], exclude: [], TaskOptions(), over: transport) { part, _ in
                 files += part.map { $0.sources.first?.url ?? "" }
             }
-        } catch let error as DownloadError { reason = error.message }
-        return (transport.requests.map { $0.urlRequest.url?.absoluteString ?? "" }, files, reason)
+        } catch let error as DownloadError { failure = error }
+        return (
+            transport.requests.map { $0.urlRequest.url?.absoluteString ?? "" }, files, failure?.message, failure?.code
+        )
     }
 
     private static let page = [HeaderField("Content-Type", "text/html")]
@@ -65,6 +67,19 @@ import Testing
         let url = "https://h.example/list.txt"
         let found = try await Self.search(url, [url: ([HeaderField("Content-Type", "text/plain")], body)])
         #expect(found.error == "The list is empty: it names no URL.", "\(found)")
+    }
+
+    @Test(
+        "a malformed line of a list at a URL is an invalid argument, as in a file",
+        arguments: [
+            ("list.txt", "https://h.example/a\nhttps://h.example/b c\n", "URL list, line 2"),
+            ("list.aria2", "https://h.example/a\n  nosuch=1\n", "aria2 list, line 2"),
+            ("SHA256SUMS", "zzzz  b\n", "line 1"),
+        ])
+    func malformed(name: String, body: String, place: String) async throws {
+        let url = "https://h.example/\(name)"
+        let found = try await Self.search(url, [url: ([HeaderField("Content-Type", "text/plain")], body)])
+        #expect(found.code == .invalidArgument && found.error?.contains(place) == true, "\(found)")
     }
 
     @Test("the user's own address may be private, and lead to others")

@@ -262,6 +262,10 @@ struct TableParser: LineFormat {
             columns.contains(where: { $0.field?.isAddress == true }) || rules.template != nil
                 || rules.base != nil && hasName
         else {
+            if columns.contains(where: { ["fastq_ftp", "submitted_ftp", "sra_ftp"].contains($0.name) }) {
+                throw fault(
+                    "the list is a file report of ENA: fk get -r ena:ACCESSION fetches its files", fields[0].line)
+            }
             throw fault(
                 "the first line is the header and has no column 'url', but \(shownColumns): name the column with --column url=NAME, "
                     + "or make the URLs of columns with --url-template 'https://host/{NAME}'\(hasName ? ", or of the names with --base URL" : ""); "

@@ -9,8 +9,9 @@ import FKMiddleware
 /// | blanks or tabs, a number, and a digest (checksums of TensorFlow Datasets) | size and digest; behind another tab the name |
 /// | a blank and `#` | a comment |
 ///
-/// A line may stand in quotes, with a comma behind them. Any other text behind a blank is a fault. A line `@EXPLICIT` of conda has no
-/// meaning. With a base, a line without a scheme is a relative URL, for which the same holds.
+/// A line may stand in quotes, with a comma behind them. Behind a URL in quotes, a name, a size and a digest may follow, as
+/// `apt-get --print-uris` writes them. Any other text behind a blank is a fault. A line `@EXPLICIT` of conda has no meaning. With a
+/// base, a line without a scheme is a relative URL, for which the same holds.
 ///
 /// ```text
 /// # one URL a line; empty lines and comments are skipped
@@ -85,8 +86,13 @@ struct TextListParser: LineFormat {
             return
         }
         if !hasEntry, text.isExactly("@EXPLICIT") { return }
-        let text = Self.withoutQuotes(text)
         var made = Manifest.Entry(line: line)
+        if try parsePrinted(text, to: &made) {
+            entry = made
+            hasEntry = true
+            return
+        }
+        let text = Self.withoutQuotes(text)
         var parts = text.utf8.split(separator: 0x09).map { String(Substring($0)).trimmingBlanks }.filter { !$0.isEmpty }
         guard !parts.isEmpty else { return }
         let words = parts.removeFirst().split(separator: " ").map(String.init)
@@ -115,6 +121,21 @@ struct TextListParser: LineFormat {
         }
         entry = made
         hasEntry = true
+    }
+
+    /// Parses a line of `apt-get --print-uris`: `'URL' NAME SIZE ALG:HEX`. A size of 0 without a digest is unknown. Returns false for
+    /// another line.
+    private mutating func parsePrinted(_ text: String, to entry: inout Manifest.Entry) throws(EntryFault) -> Bool {
+        let words = text.split(separator: " ").map(String.init)
+        guard 3...4 ~= words.count, words[0].utf8.count > 2, words[0].hasPrefix("'"), words[0].hasSuffix("'"),
+            words[2].utf8.allSatisfy(\.isASCIIDigit)
+        else { return false }
+        try parse(url: String(words[0].dropFirst().dropLast()), to: &entry)
+        entry.name = try EntryFields.name(words[1])
+        for word in words[2...] where word != "0" || words.count == 4 {
+            guard try parseFact(word, to: &entry) else { throw EntryFault(Self.fault(behind: words[0], word)) }
+        }
+        return true
     }
 
     /// A line that is a text in quotes, as ENCODE's `files.txt` and pasted JSON have it, without them.

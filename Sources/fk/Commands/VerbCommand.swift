@@ -120,7 +120,7 @@ struct VerbCommand: Command {
         let reader = try global.openReader()
         var known: Set<TaskID> = []
         var ids = try targets.records(reader)
-            .filter { !$0.state.isSettled || $0.state == .error || $0.state == .cancel }.map(\.id)
+            .filter { !$0.state.isSettled || $0.state == .error || $0.state == .cancel || $0.hasLostFile }.map(\.id)
             .filter { known.insert($0).inserted }
         var isLeftToShards = false
         if let divided = try DividedMembers(reader) {
@@ -137,7 +137,7 @@ struct VerbCommand: Command {
                 case _ where isLeftToShards: "the shards have these tasks"
                 case .transient: "no failed task may pass by itself"
                 case .run(let name, _): "no failed task of \(name.words) may pass by itself"
-                default: "no task of these has failed or was cancelled"
+                default: "no task of these has failed, was cancelled or has lost its file"
                 }
             context.endEmptyRun()
             context.errors.writeLine("Nothing to retry: \(reason).")

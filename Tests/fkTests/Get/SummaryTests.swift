@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import Testing
 
@@ -52,6 +53,24 @@ import Testing
         let nothing = try await sandbox.fk("retry", "--run")
         #expect(nothing.status == 0 && nothing.errors == "Nothing to retry: no failed task may pass by itself.\n")
         #expect(try await sandbox.fk("retry").status == 2)
+    }
+
+    @Test("retry --run of a barrel fetches the finished files that are gone or were cut, as retry queues them")
+    func retryLostFiles() async throws {
+        server.routeOthers { [body] _ in .ok(body) }
+        let urls = ["kept", "gone", "cut"].map { server.url("/\($0)") }
+        try await sandbox.done(["barrel", "create", "b"] + urls)
+        try await sandbox.done("barrel", "run", "b")
+        try FileManager.default.removeItem(atPath: "\(sandbox.files)/gone")
+        try Data(body.prefix(1)).write(to: URL(fileURLWithPath: "\(sandbox.files)/cut"))
+        let again = try await sandbox.fk("retry", "-b", "b", "--run")
+        #expect(again.status == 0 && again.errors.contains("2 of 2 complete"), "\(again.errors)")
+        #expect(sandbox.exists("gone"))
+        #expect(["kept", "gone", "cut"].map { server.requests("/\($0)").count } == [1, 2, 2])
+        let nothing = try await sandbox.fk("retry", "-b", "b", "--run")
+        #expect(
+            nothing.errors.contains("no task of these has failed, was cancelled or has lost its file"),
+            "\(nothing.errors)")
     }
 
     @Test("retry, forget and resume of a run touch the tasks of that run alone")

@@ -15,7 +15,7 @@ protocol PooledValue: BitwiseCopyable, Sendable {
 /// one thread at a time.
 struct PooledMap<Value: PooledValue>: @unchecked Sendable {
     // Sendable because the storage is changed only where this is its only reference.
-    private var storage = PooledPages<Value>(isNone: \.isNone)
+    private var storage = PooledPages<Value> { $0.isNone }
 
     var count: Int { storage.count }
     var isEmpty: Bool { count == 0 }

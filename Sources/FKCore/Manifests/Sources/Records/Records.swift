@@ -385,7 +385,8 @@ private struct RecordSearch {
     ///
     /// - Parameter isNamed: true for the document at the URL that the owner names: it has to be a list. Any other may be anything.
     /// - Returns: nil for a document that is no list; the reason is noted.
-    /// - Throws: `.protocolViolation` for a malformed list that the owner names.
+    /// - Throws: `.invalidArgument` for a malformed list that the owner names, as for one in a file. Only a document that says to be
+    ///   text counts as a list of URLs.
     private mutating func list(
         _ packed: [UInt8], _ head: ResponseHead, isNamed: Bool = false
     ) throws(DownloadError) -> Found? {
@@ -412,8 +413,8 @@ private struct RecordSearch {
             recordReason("names no files")
         } catch let error as ManifestError {
             // Only a list has places for its faults.
-            if isNamed, error.form != nil, error.form != .urls, error.line > 0 {
-                throw DownloadError(.protocolViolation, "The list cannot be read. \(error)", url: head.url.masked)
+            if isNamed, let found = error.form, error.line > 0, found != .urls || form == .urls || Self.isText(head) {
+                throw DownloadError(.invalidArgument, "The list cannot be read. \(error)", url: head.url.masked)
             }
             if let restriction = Self.restriction(in: bytes) {
                 isRefused = true
@@ -483,10 +484,15 @@ private struct RecordSearch {
         }
     }
 
-    private static func isPage(_ head: ResponseHead) -> Bool {
-        let type = head["Content-Type"]?.prefix { $0 != ";" }.lowercased() ?? ""
-        return type == "text/html" || type == "application/xhtml+xml"
+    private static func type(_ head: ResponseHead) -> String {
+        head["Content-Type"]?.prefix { $0 != ";" && $0 != " " }.lowercased() ?? ""
     }
+
+    private static func isPage(_ head: ResponseHead) -> Bool {
+        ["text/html", "application/xhtml+xml"].contains(type(head))
+    }
+
+    private static func isText(_ head: ResponseHead) -> Bool { type(head) == "text/plain" }
 }
 
 /// The version of a list that has none: a digest of its entries.
