@@ -343,7 +343,10 @@ actor SharedEngine: EngineAccess {
 
     /// Performs a request at the engine of this process; nil if another process owns the work path.
     ///
+    /// Swift 6.3.1 crashes (signal 11, at -O) where it inlines this into `performMessage`.
+    ///
     /// - Parameter inquiry: the id of the request, if it is in the mailbox as well.
+    @inline(never)
     private func performHere(_ message: EngineMessage, _ inquiry: MessageID?) async throws -> EngineReply? {
         try checkOpen()
         guard takesOver, try await takeOver(), let engine else { return nil }
