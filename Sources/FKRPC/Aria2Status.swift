@@ -9,9 +9,9 @@ struct Aria2Status {
 
     let row: TaskRow
     /// The ranges of the file if they were read; nil shows the received bytes as the beginning of the file.
-    var ranges: [SavedRange]?
+    var ranges: [(start: Int64, position: Int64)]?
 
-    init(_ row: TaskRow, ranges: [SavedRange]? = nil) {
+    init(_ row: TaskRow, ranges: [(start: Int64, position: Int64)]? = nil) {
         self.row = row
         self.ranges = ranges
     }
@@ -107,7 +107,7 @@ struct Aria2Status {
         let pieces = pieces
         guard pieces > 0, row.received > 0 || row.state == .action else { return nil }
         var bits = [UInt8](repeating: 0, count: Int((pieces + 7) / 8))
-        let done = ranges?.map { ($0.start, $0.position) } ?? [(0, row.state == .complete ? total : row.received)]
+        let done = ranges ?? [(0, row.state == .complete ? total : row.received)]
         for (start, end) in done where end > start {
             let first = Self.quotient(start, pieceLength)
             let last = end >= total ? pieces : end / pieceLength

@@ -85,9 +85,9 @@ extension RPCService {
     }
 
     /// The ranges of an unfinished file, from its record.
-    private func ranges(of row: TaskRow) -> [SavedRange]? {
+    private func ranges(of row: TaskRow) -> [(start: Int64, position: Int64)]? {
         guard row.state != .complete, row.received > 0, let record = try? reader.record(row.id) else { return nil }
-        return record.ranges
+        return record.ranges.map { ($0.start, $0.position) }
     }
 
     private enum Order { case active, waiting, stopped }

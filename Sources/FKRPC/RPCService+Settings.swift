@@ -22,11 +22,13 @@ extension RPCService {
             configure.connections = count == 0 ? .automatic : .fixed(count)
         }
         let folder = call.has("folder") ? try gate.folder(call.text("folder")) : nil
-        var limit = try await standing()
-        let old = limit
-        if call.has("rate") { limit.rate = try rate(call.integer("rate", in: 0...Int.max, or: 0)) }
-        if call.has("daily") { limit.daily = try windows(call) }
+        let rate: Int64?? = call.has("rate") ? .some(try rate(call.integer("rate", in: 0...Int.max, or: 0))) : nil
+        let daily = call.has("daily") ? try windows(call) : nil
         do throws(DownloadError) {
+            let old = try await downloader.control.standingLimit
+            var limit = old
+            if let rate { limit.rate = rate }
+            if let daily { limit.daily = daily }
             // The limit first: it can be refused by the disk.
             if limit != old { try await downloader.control.setStandingLimit(limit) }
             if configure.maxAction != before.maxAction || configure.connections != before.connections {
@@ -35,10 +37,6 @@ extension RPCService {
         } catch { throw RPCError(error) }
         if let folder { globals.set("dir", [folder]) }
         return try await shownSettings()
-    }
-
-    private func standing() async throws(RPCError) -> StandingLimit {
-        do throws(DownloadError) { return try await downloader.control.standingLimit } catch { throw RPCError(error) }
     }
 
     private func rate(_ number: Int) -> Int64? { number == 0 ? nil : Int64(number) }
@@ -68,24 +66,27 @@ extension RPCService {
             }
             windows.append(window)
         }
-        guard windows.count <= StandingLimit.maxWindows else {
-            throw RPCError("fk.settings: daily has at most \(StandingLimit.maxWindows) times.")
+        guard windows.count <= DailyWindow.maxCount else {
+            throw RPCError("fk.settings: daily has at most \(DailyWindow.maxCount) times.")
         }
         return windows
     }
 
     private func shownSettings() async throws(RPCError) -> JSON {
         let configure = await downloader.configure
-        let limit = try await standing()
-        let now = limit.limit(at: DailyWindow.minute(of: .now))
+        let folder = try gate.folder(globals["dir"])
         var connections: Int?
         if case .fixed(let count) = configure.connections { connections = count }
-        return .members([
-            "jobs": JSON(configure.maxAction), "connections": JSON(connections),
-            "folder": .string(try gate.folder(globals["dir"])), "folders": JSON(settings.folders),
-            "rate": JSON(limit.rate), "rateNow": JSON(now.rate), "window": JSON(now.window?.text),
-            "daily": .array(limit.daily.map { .members(["time": .string($0.text), "rate": JSON($0.rate)]) }),
-            "ownRate": JSON(configure.rateLimit), "minFree": JSON(configure.minFree),
-        ])
+        do throws(DownloadError) {
+            let limit = try await downloader.control.standingLimit
+            let now = limit.limit(at: DailyWindow.minute(of: .now))
+            return .members([
+                "jobs": JSON(configure.maxAction), "connections": JSON(connections),
+                "folder": .string(folder), "folders": JSON(settings.folders),
+                "rate": JSON(limit.rate), "rateNow": JSON(now.rate), "window": JSON(now.window?.text),
+                "daily": .array(limit.daily.map { .members(["time": .string($0.text), "rate": JSON($0.rate)]) }),
+                "ownRate": JSON(configure.rateLimit), "minFree": JSON(configure.minFree),
+            ])
+        } catch { throw RPCError(error) }
     }
 }

@@ -121,7 +121,7 @@ struct TaskQuery: Hashable, Sendable {
         switch sort {
         case .queue, .number: ordered(entries) { _ in 0 }
         case .name: ordered(entries) { $0.row.name }
-        case .host: ordered(entries) { URLParts.site(of: $0.row.url) }
+        case .host: ordered(entries) { $0.row.url.site }
         case .size: ordered(entries) { $0.row.expected ?? -1 }
         case .received: ordered(entries) { $0.row.received }
         case .percentage: ordered(entries) { $0.row.fraction }

@@ -112,9 +112,9 @@ struct ToolCommand: Sendable, Hashable {
         let dir = try call.needed("dir")
         guard !dir.isEmpty else { throw RPCError("\(call.method): dir is the name of a folder.") }
         let folder = try gate.folder(dir)
-        let durability = try call.text("durability") ?? Durability.process.rawValue
-        guard Durability(rawValue: durability) != nil else {
-            let all = Durability.allCases.map { "\"\($0.rawValue)\"" }.joined(separator: " or ")
+        let durability = try call.text("durability") ?? Configure.Durability.process.rawValue
+        guard Configure.Durability(rawValue: durability) != nil else {
+            let all = Configure.Durability.allCases.map { "\"\($0.rawValue)\"" }.joined(separator: " or ")
             throw RPCError("\(call.method): durability is \(all).")
         }
         kind = .publish

@@ -146,7 +146,7 @@ import Testing
             shard: shard, of: FuzzRun.shards.count
         ) { random in
             var manifest = Manifest(form: .json)
-            var names = NameBook()
+            var names = Manifest.NameBook()
             for index in 0..<random.below(6) {
                 let name = NastyText.make(&random).plainListedPath
                 guard name.listedPathFault == nil, names.add(name, line: index) == nil else { continue }

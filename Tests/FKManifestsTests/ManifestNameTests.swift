@@ -54,7 +54,7 @@ import Testing
     }
 
     @Test("Names are told apart by their bytes; a file is no folder") func book() {
-        var book = NameBook()
+        var book = Manifest.NameBook()
         #expect(book.add("é", line: 1) == nil && book.add("e\u{301}", line: 2) == nil)
         #expect(book.add("é", line: 3) == "line 1 has the same name")
         #expect(book.add("d/e/f", line: 4) == nil && book.add("d/e/g", line: 5) == nil)

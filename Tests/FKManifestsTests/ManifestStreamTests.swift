@@ -168,7 +168,7 @@ import Testing
     }
 
     @Test("Names are found among many, and take 16 bytes a slot") func names() {
-        var book = NameBook()
+        var book = Manifest.NameBook()
         for index in 0..<50_000 { #expect(book.add("\(index % 500)/\(index)", line: index + 1) == nil) }
         for index in stride(from: 0, to: 50_000, by: 77) {
             #expect(book.add("\(index % 500)/\(index)", line: 0) == "line \(index + 1) has the same name")

@@ -93,10 +93,7 @@ struct RPCTableTests {
         row.expected = (10 << 20) + 1
         row.received = 3 << 20
         #expect(Aria2Status(row).bitfield == "e000")
-        let ranges = [
-            SavedRange(start: 0, end: 4 << 20, position: (2 << 20) - 1),
-            SavedRange(start: 4 << 20, end: (10 << 20) + 1, position: (10 << 20) + 1),
-        ]
+        let ranges: [(start: Int64, position: Int64)] = [(0, (2 << 20) - 1), (4 << 20, (10 << 20) + 1)]
         #expect(Aria2Status(row, ranges: ranges).bitfield == "8fe0")
         row.state = .complete
         #expect(Aria2Status(row).bitfield == "ffe0")

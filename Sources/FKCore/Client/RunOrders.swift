@@ -26,7 +26,7 @@ package struct RunOrders: Codable, Sendable, Hashable {
     /// The absolute path of the folder for part files; nil for the destination.
     package var partsFolder: String?
     /// When a file counts as complete; nil for the downloader's default.
-    package var durability: Durability?
+    package var durability: Configure.Durability?
     /// The transport; nil for the downloader's default.
     package var transport: TransportKind?
     /// True follows no redirect to a loopback, link-local or private address.

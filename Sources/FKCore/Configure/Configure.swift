@@ -1,13 +1,15 @@
 import FKMiddleware
 import Foundation
 
-/// The events that a completed file survives.
-package enum Durability: String, Codable, Sendable, Hashable, CaseIterable {
-    /// Nothing is lost when processes are killed. After a power cut, bytes that had not reached the disk are detected
-    /// and fetched again. The default.
-    case process
-    /// The file, its info file and its folder are synced before the task is complete, so a power cut loses nothing.
-    case power
+extension Configure {
+    /// The events that a completed file survives.
+    package enum Durability: String, Codable, Sendable, Hashable, CaseIterable {
+        /// Nothing is lost when processes are killed. After a power cut, bytes that had not reached the disk are detected
+        /// and fetched again. The default.
+        case process
+        /// The file, its info file and its folder are synced before the task is complete, so a power cut loses nothing.
+        case power
+    }
 }
 
 /// All settings of a downloader. They take effect when a `Downloader` is created from them.
@@ -83,7 +85,7 @@ public struct Configure: Sendable {
     public var transport = TransportOptions()
 
     /// The data that is synced before a task is complete.
-    package var durability: Durability = .process
+    package var durability: Configure.Durability = .process
 
     /// True syncs each file, its info file and its folder before the task is complete, so a power cut loses nothing. The default is
     /// false: bytes that had not reached the disk are detected after a power cut, and fetched again.

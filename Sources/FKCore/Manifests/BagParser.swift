@@ -19,8 +19,8 @@ struct BagParser: LineFormat {
     private var collector: ManifestCollector
     private let fileName: String?
     private var file: File?
-    private var names = NameBook()
-    private var positions = ExactMap<Int>()
+    private var names = Manifest.NameBook()
+    private var positions = ExactText.Map<Int>()
     /// True since version 1.0, where a percent sign is encoded as well (section 2.1.3). In earlier versions it is
     /// literal.
     private let encodesPercent: Bool

@@ -32,7 +32,7 @@ struct ChecksumBook: Sendable {
     private var records: [Record] = []
     /// The number of records that were handed out.
     private var handedOut = 0
-    private var names = NameBook()
+    private var names = Manifest.NameBook()
     /// The digests of later lines, by the position of the file: the place of the last one. Each has the place of the one before it in
     /// 4 bytes, all bits of which are set for none.
     private var laterDigests: [UInt32: UInt32] = [:]
@@ -182,7 +182,7 @@ struct ChecksumBook: Sendable {
     }
 
     /// Ends the list: no name is added any more.
-    mutating func end() { names = NameBook() }
+    mutating func end() { names = Manifest.NameBook() }
 
     /// Removes and returns the next files.
     mutating func drain(atMost limit: Int) -> [Manifest.Entry] {

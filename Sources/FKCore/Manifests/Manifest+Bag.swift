@@ -42,7 +42,7 @@ extension Manifest {
     /// The content of the manifests. Line 0 marks an entry that is left out.
     private struct Merged {
         var entries: [Entry] = []
-        var positions = ExactMap<Int>()
+        var positions = ExactText.Map<Int>()
     }
 
     /// Reads the version. Returns true if percent signs in names are encoded.

@@ -4,7 +4,7 @@ struct ManifestCollector: Sendable {
     let reading: Manifest.Reading
     private let skips: Bool
     private var count = 0
-    private var names = NameBook()
+    private var names = Manifest.NameBook()
     /// The bucket of the addresses `s3://BUCKET/KEY`, and the line of the first one.
     private var bucket: (name: String, line: Int)?
 

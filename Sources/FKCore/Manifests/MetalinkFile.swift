@@ -24,7 +24,7 @@ struct MetalinkFile {
     private var pieces: Pieces?
     private var url: (type: String?, source: Manifest.Source, start: TextPlaces.Place)?
     /// The URLs of the entry's sources.
-    private var known = ExactMap<Bool>()
+    private var known = ExactText.Map<Bool>()
     private var passedOver = 0
     private var signatureType: String?
 

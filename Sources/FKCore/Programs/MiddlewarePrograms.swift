@@ -20,14 +20,16 @@ public struct MiddlewarePrograms: Sendable {
     /// The programs in the order in which they were added.
     ///
     /// - Throws: `.corruptInfo`, `.laterVersion` or `.disk` if the list cannot be read.
-    public func list() throws(DownloadError) -> [MiddlewareProgram] { try ProgramList(in: engine.workPath).programs }
+    public func list() throws(DownloadError) -> [MiddlewareProgram] {
+        try MiddlewareProgram.List(in: engine.workPath).programs
+    }
 
     /// The programs that do not run, because they came with a work path from elsewhere: a copy, a backup, another disk. Their tasks
     /// fail with `.middleware`.
     ///
     /// - Throws: same as `list()`.
     public func untrusted() throws(DownloadError) -> [MiddlewareProgram] {
-        try ProgramList(in: engine.workPath).untrusted(in: engine.workPath)
+        try MiddlewareProgram.List(in: engine.workPath).untrusted(in: engine.workPath)
     }
 
     /// Lets the programs of `untrusted()` run. Failed tasks have to be retried.

@@ -19,39 +19,41 @@ package struct ExactText: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// A dictionary with texts as keys, which are compared by their bytes.
-package struct ExactMap<Value> {
-    private var storage: [ExactText: Value] = [:]
+extension ExactText {
+    /// A dictionary with texts as keys, which are compared by their bytes.
+    package struct Map<Value> {
+        private var storage: [ExactText: Value] = [:]
 
-    package init() {}
+        package init() {}
 
-    /// The value of a key; nil if the key is missing. Setting nil removes the key.
-    package subscript(_ key: String) -> Value? {
-        get { storage[ExactText(key)] }
-        _modify { yield &storage[ExactText(key)] }
+        /// The value of a key; nil if the key is missing. Setting nil removes the key.
+        package subscript(_ key: String) -> Value? {
+            get { storage[ExactText(key)] }
+            _modify { yield &storage[ExactText(key)] }
+        }
+
+        /// The value of a key; `value` if the key is missing.
+        package subscript(_ key: String, default value: @autoclosure () -> Value) -> Value {
+            get { storage[ExactText(key), default: value()] }
+            _modify { yield &storage[ExactText(key), default: value()] }
+        }
+
+        package var count: Int { storage.count }
+        package var isEmpty: Bool { storage.isEmpty }
+        /// The values, in no particular order.
+        package var values: Dictionary<ExactText, Value>.Values { storage.values }
+        /// The keys with their values, in no particular order.
+        package var pairs: some Sequence<(key: String, value: Value)> { storage.lazy.map { ($0.key.text, $0.value) } }
+
+        /// Removes a key and returns its value; nil if the key is missing.
+        @discardableResult
+        package mutating func remove(_ key: String) -> Value? { storage.removeValue(forKey: ExactText(key)) }
+
+        package mutating func removeAll() { storage.removeAll() }
     }
-
-    /// The value of a key; `value` if the key is missing.
-    package subscript(_ key: String, default value: @autoclosure () -> Value) -> Value {
-        get { storage[ExactText(key), default: value()] }
-        _modify { yield &storage[ExactText(key), default: value()] }
-    }
-
-    package var count: Int { storage.count }
-    package var isEmpty: Bool { storage.isEmpty }
-    /// The values, in no particular order.
-    package var values: Dictionary<ExactText, Value>.Values { storage.values }
-    /// The keys with their values, in no particular order.
-    package var pairs: some Sequence<(key: String, value: Value)> { storage.lazy.map { ($0.key.text, $0.value) } }
-
-    /// Removes a key and returns its value; nil if the key is missing.
-    @discardableResult
-    package mutating func remove(_ key: String) -> Value? { storage.removeValue(forKey: ExactText(key)) }
-
-    package mutating func removeAll() { storage.removeAll() }
 }
 
-extension ExactMap: Sendable where Value: Sendable {}
+extension ExactText.Map: Sendable where Value: Sendable {}
 
 extension StringProtocol {
     /// True when both have the same UTF-8 bytes. `==` compares by canonical equivalence.

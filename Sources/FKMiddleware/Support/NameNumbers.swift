@@ -22,7 +22,7 @@ package struct NameNumbers: Sendable {
 
     /// The cache is emptied when it has more names than this.
     static let limit = 4_096
-    private var runs = ExactMap<Run>()
+    private var runs = ExactText.Map<Run>()
 
     package init() {}
 

@@ -106,3 +106,8 @@ package struct URLParts {
         package var password: String
     }
 }
+
+extension String {
+    /// The components of the URL, exactly as they appear in the text.
+    package var urlParts: URLParts { URLParts(self) }
+}

@@ -58,8 +58,8 @@ struct RecordText {
 
     /// What is wrong with the place of the finished file; nil if its file is there.
     private var lost: String? {
-        guard record.hasLostFile, let path = record.path else { return nil }
-        return LostFile.isGone(path) ? "the file is gone" : "the file has another length than fk left it with"
+        guard record.hasLostFile, let isGone = record.isFileGone else { return nil }
+        return isGone ? "the file is gone" : "the file has another length than fk left it with"
     }
 
     /// Whether the finished file survives a power cut.

@@ -86,7 +86,7 @@ struct BarrelExport {
             wantedIDs = []
             forEachPortion { wantedIDs += $0.map(\.id) }
         }
-        var list = RecordManifest(reader, wantedIDs, as: output, facts, below: options.directory, needsSHA256: true)
+        var list = reader.manifest(of: wantedIDs, as: output, facts, below: options.directory)
         while let part = list.next() { context.output.write(String(decoding: part, as: UTF8.self)) }
         warn(ofOptions: list.withOptions)
         // Lists of digests leave them out.

@@ -5,7 +5,7 @@ import FKMiddleware
 struct BarrelPublishCommand: Command {
     let name: String
     let folder: String
-    let durability: Durability
+    let durability: Configure.Durability
     let context: CommandContext
 
     static let spec = CommandSpec(
@@ -25,7 +25,7 @@ struct BarrelPublishCommand: Command {
         ],
         options: [
             .value(
-                "durability", nil, "KIND", hint: .choices(Durability.allCases.map(\.rawValue)),
+                "durability", nil, "KIND", hint: .choices(Configure.Durability.allCases.map(\.rawValue)),
                 "what DIR survives: the end of processes (process, the default), or a power cut, too (power)")
         ],
         examples: [
@@ -37,7 +37,7 @@ struct BarrelPublishCommand: Command {
             guard !folder.isEmpty else { throw arguments.error("The folder's name is empty.") }
             return try BarrelPublishCommand(
                 name: arguments.namedBarrel(), folder: Paths.absolute(folder, from: context.workingDirectory),
-                durability: arguments.choice("durability", "--durability", of: Durability.self) ?? .process,
+                durability: arguments.choice("durability", "--durability", of: Configure.Durability.self) ?? .process,
                 context: context)
         })
 

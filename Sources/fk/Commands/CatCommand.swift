@@ -179,7 +179,7 @@ struct CatCommand: Command {
                     + "\(home.root.shellWord) fetches it.", status: ExitStatus.usage)
         }
         // A finished file that somebody has changed is an error, and not fetched again under another name.
-        if record.state == .complete, record.path.map(LostFile.isGone) == false {
+        if record.state == .complete, record.isFileGone == false {
             _ = try record.readFile(home: home.destination(of: record))
         }
         return .resumed(nil, record.id, url: record.task.url)

@@ -96,7 +96,7 @@ struct GetCommand: Command {
         guard options.input.hasList || !options.sources.isEmpty else { return (tasks, refused, nil) }
         var own = known
         var folder: String?
-        var memory: ListingMemory?
+        var memory: ListedPlace.Memory?
         var moved: [(id: TaskID, url: String)] = []
         if options.input.hasList { try own.adopt(signer: signer, of: barrel) }
         if let list, options.shard == nil, options.sources.isEmpty {

@@ -28,11 +28,11 @@ struct MiddlewareCommand: Command {
         }
     }
 
-    private func programs() throws -> ProgramList {
+    private func programs() throws -> MiddlewareProgram.List {
         let workPath = global.place
-        guard workPath.exists else { return ProgramList() }
+        guard workPath.exists else { return MiddlewareProgram.List() }
         try workPath.open(create: false)
-        return try ProgramList(in: workPath)
+        return try MiddlewareProgram.List(in: workPath)
     }
 
     /// The program or its barrel may come later, so a missing one is no error.
@@ -47,7 +47,7 @@ struct MiddlewareCommand: Command {
 
     // MARK: Listing
 
-    private func list(_ list: ProgramList) -> Int32 {
+    private func list(_ list: MiddlewareProgram.List) -> Int32 {
         let untrusted = list.untrusted(in: global.place).map(\.name)
         if global.json {
             let documents = list.programs.map { program in
@@ -96,7 +96,7 @@ struct MiddlewareCommand: Command {
     // MARK: Trying
 
     private func test(_ name: String, _ url: String) async throws -> Int32 {
-        guard let program = try programs()[name] else { throw ProgramList.missing(name) }
+        guard let program = try programs()[name] else { throw MiddlewareProgram.List.missing(name) }
         guard let address = URL(string: url) else {
             throw DownloadError(.invalidURL, "\(url.masked) is not a URL.")
         }

@@ -41,10 +41,10 @@ struct SourceCommand: Command {
         }
     }
 
-    private func change(_ change: (inout SourceProgramList) throws -> Void) throws {
+    private func change(_ change: (inout SourceProgram.List) throws -> Void) throws {
         let workPath = global.place
         try workPath.open(create: true)
-        try SourceProgramList.change(in: workPath, change)
+        try SourceProgram.List.change(in: workPath, change)
     }
 
     private func add(_ program: SourceProgram) throws -> Int32 {
@@ -58,10 +58,10 @@ struct SourceCommand: Command {
         return ExitStatus.done
     }
 
-    private func programs() throws -> SourceProgramList {
+    private func programs() throws -> SourceProgram.List {
         let workPath = global.place
         if workPath.exists { try workPath.open(create: false) }
-        return try SourceProgramList(in: workPath)
+        return try SourceProgram.List(in: workPath)
     }
 
     // MARK: Listing

@@ -46,7 +46,7 @@ struct ListedTasks {
     /// The list without its entries; nil before it was read.
     private(set) var manifest: Manifest?
     /// The answers of the source's servers, to be stored once the barrel is there; nil for none.
-    var memory: ListingMemory?
+    var memory: ListedPlace.Memory?
 
     private var settings: Settings
     /// The name of the list for messages, without secrets.
@@ -70,10 +70,10 @@ struct ListedTasks {
     /// True if `--overwrite` does not apply, because a server has chosen the names.
     private let keepsExisting: Bool
     /// The names that URLs alone give, by folder, and what is said of those that several have.
-    private var urlNames = NameBook()
+    private var urlNames = Manifest.NameBook()
     private var twins: (first: String, count: Int)?
     /// The sizes and digests of files without a name, by URL and folder.
-    private var urlFacts = NameBook()
+    private var urlFacts = Manifest.NameBook()
     /// The number of faults that were shown.
     private var shown = 0
     /// The faults of a document's entries so far. If a later part of it is malformed, that fault alone is shown.
@@ -419,7 +419,7 @@ struct KnownMembers {
     private var reader: StoreReader?
     private var findsPlaces = false
     /// The members by the paths of their files; nil until a URL is not known.
-    private var places: ExactMap<TaskID>?
+    private var places: ExactText.Map<TaskID>?
     /// The unfinished members with another address in the list, and that address.
     private(set) var moved: [(id: TaskID, url: String)] = []
     /// For each place, whether the list has the member.
@@ -512,8 +512,8 @@ struct KnownMembers {
         if let place = ids.number(of: id) { see(Int(place)) }
     }
 
-    private static func places(_ ids: TaskIDTable, _ reader: StoreReader) -> ExactMap<TaskID> {
-        var places = ExactMap<TaskID>()
+    private static func places(_ ids: TaskIDTable, _ reader: StoreReader) -> ExactText.Map<TaskID> {
+        var places = ExactText.Map<TaskID>()
         for start in stride(from: 0, to: Int32(ids.count), by: 1_000) {
             let some = (start..<min(start + 1_000, Int32(ids.count))).map { ids.id(of: $0) }
             for record in reader.records(some) where SourceVersion.isThere(record.task.attributes) {

@@ -43,7 +43,7 @@ struct DigestList: Sendable {
         _ context: CommandContext, over transport: any Transport
     ) async throws {
         guard let place else {
-            var read = ExactMap<Result<Digests, any Error>>()
+            var read = ExactText.Map<Result<Digests, any Error>>()
             for index in tasks.indices {
                 try await look(for: &tasks[index], signature, &read, context, over: transport)
             }
@@ -69,7 +69,8 @@ struct DigestList: Sendable {
     /// Asks for the lists beside a file, one after the other, until one has the file's name.
     private func look(
         for task: inout TaskDescription, _ signature: SignatureOptions?,
-        _ read: inout ExactMap<Result<Digests, any Error>>, _ context: CommandContext, over transport: any Transport
+        _ read: inout ExactText.Map<Result<Digests, any Error>>, _ context: CommandContext,
+        over transport: any Transport
     ) async throws {
         let name = FileNameRules.name(url: task.url, head: nil)
         var looked: [String] = []
@@ -133,9 +134,9 @@ struct DigestList: Sendable {
 
     /// The digests of a list by name.
     private struct Digests {
-        private var digests = ExactMap<Checksum>()
+        private var digests = ExactText.Map<Checksum>()
         /// The names in the list, by their last parts.
-        private var names = ExactMap<[String]>()
+        private var names = ExactText.Map<[String]>()
         private let list: ListOrigin
 
         init(_ manifest: Manifest, of list: ListOrigin) {

@@ -17,7 +17,7 @@ struct HubLayout {
     private let folder: String
     /// The folder of the repository in the cache.
     private let root: String
-    private var blobs = ExactMap<Bool>()
+    private var blobs = ExactText.Map<Bool>()
     /// The links to make once the whole list is known.
     private var links: [(name: String, blob: String)] = []
 

@@ -7,7 +7,7 @@ import Foundation
 enum Login {
     /// The Authorization header of the login in a URL; nil for a URL without one.
     static func header(inURL url: String) -> HeaderField? {
-        URLParts(url).credentials.map { .login($0.user, $0.password) }
+        url.urlParts.credentials.map { .login($0.user, $0.password) }
     }
 
     static let spec = OptionSpec.value(

@@ -146,11 +146,11 @@ struct RunOption: Sendable {
         RunOption(
             .files,
             .value(
-                "durability", nil, "KIND", hint: .choices(Durability.allCases.map(\.rawValue)),
+                "durability", nil, "KIND", hint: .choices(Configure.Durability.allCases.map(\.rawValue)),
                 "when a file counts as complete: once it is written (process, the default), or once it is synced "
                     + "to the disk (power)"),
-            \.durability, reach: .engine, isOfServer: true, usual: Durability.process.rawValue
-        ) { try $0.choice("durability", $1, of: Durability.self) },
+            \.durability, reach: .engine, isOfServer: true, usual: Configure.Durability.process.rawValue
+        ) { try $0.choice("durability", $1, of: Configure.Durability.self) },
         RunOption(
             .files,
             ofProcess: .value(

@@ -143,7 +143,7 @@ struct SourceImport: Sendable {
 
     /// The origin of the server that the environment gives to the name; nil for a URL, and for a program.
     private var server: String? {
-        let parts = URLParts(source.secretOrigin)
+        let parts = source.secretOrigin.urlParts
         guard !NearbyFile.isURL(source.title), let scheme = parts.scheme else { return nil }
         return "\(scheme)://\(parts.hostPort)"
     }
@@ -179,9 +179,7 @@ struct SourceImport: Sendable {
     /// True if the words choose a file of this name, so that a listing without it means that it is gone.
     func chooses(_ name: String) -> Bool {
         if let depth = words.depth, name.utf8.count(where: { $0 == UInt8(ascii: "/") }) >= depth { return false }
-        return HubPattern.chooses(
-            name, include: (words.include ?? []).map(HubPattern.init),
-            exclude: (words.exclude ?? []).map(HubPattern.init))
+        return name.isChosen(include: words.include ?? [], exclude: words.exclude ?? [])
     }
 
     private static func find(
@@ -274,7 +272,7 @@ struct SourceImport: Sendable {
         var source = source
         let title = source.title.masked
         if let barrel {
-            source.memory = ListingMemory(
+            source.memory = ListedPlace.Memory(
                 WorkPath(context.global.workPath).listingPath(barrel), scratch: try ScratchFolder.base(context))
         }
         settings.options.secretOrigin = source.secretOrigin

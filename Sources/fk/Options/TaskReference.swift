@@ -92,7 +92,7 @@ enum TaskReference: Sendable, Hashable {
         case .glob(let text):
             let exact = try reader.records { DownloadInfo($0).shownName.isExactly(text) }
             guard exact.isEmpty else { return exact }
-            let pattern = HubPattern(text)
+            let pattern = text.pathPattern
             let records = try reader.records { pattern.matches(DownloadInfo($0).shownName) }
             guard records.isEmpty else { return records }
             throw DownloadError(.notFound, "No file's name matches '\(text)'.")

@@ -26,7 +26,7 @@ enum DistinctNames {
         var id: String
 
         init(id: TaskID, url: String) {
-            let url = URLParts(url.masked)
+            let url = url.masked.urlParts
             host = String(url.hostPort)
             folder =
                 url.path.utf8.split(separator: UInt8(ascii: "/")).dropLast().last.map { String(Substring($0)) } ?? ""

@@ -138,7 +138,7 @@ struct RunFailures: Sendable {
     ///
     /// - Parameter hasBytes: true if some of the file was received.
     static func advice(_ error: DownloadError, of url: String, hasBytes: Bool) -> String? {
-        let path = URLParts(url).path
+        let path = url.urlParts.path
         return switch error.status {
         case 401 where path.hasPrefix("/v2/") && path.contains("/blobs/sha"),
             403 where path.hasPrefix("/v2/") && path.contains("/blobs/sha"):

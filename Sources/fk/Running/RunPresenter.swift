@@ -11,7 +11,7 @@ final class RunPresenter: Sendable {
         var previous: [TaskID: Int64] = [:]
         /// The bytes in the last progress event of each task.
         var reported: [TaskID: Int64] = [:]
-        var barrelPrevious = ExactMap<Int64>()
+        var barrelPrevious = ExactText.Map<Int64>()
         /// Without a tracker, a barrel has the sums of the run.
         var barrels: [(name: String, tracker: RunTracker?)] = []
         var started: [TaskID: (time: ContinuousClock.Instant, received: Int64, sent: Int64)] = [:]

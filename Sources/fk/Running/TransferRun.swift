@@ -183,9 +183,7 @@ extension RunOptions {
     func refresh(_ ids: [TaskID], _ context: CommandContext, each: (RefreshedFile) -> Void) async throws {
         let chains = MiddlewareChains()
         chains.registerSources(context.environment)
-        let refresher = try FileRefresher(configure(context.global), orders.own, chains)
-        await refresher.refresh(ids, each: each)
-        refresher.close()
+        try await configure(context.global).refresh(ids, orders.own, chains, each: each)
     }
 
     /// The options that have no effect because another process is the engine; nil if there are none.

@@ -90,7 +90,7 @@ struct SourceComparison {
         mayBeMoved = !rest.isEmpty
         /// The names of new files below the folder, which a member of another URL may have, or one of the same URL whose folder was reached
         /// without the symbolic link that is there now.
-        var newNames = ExactMap<Bool>()
+        var newNames = ExactText.Map<Bool>()
         while true {
             let tasks = try listed.spool.drain(atMost: Self.portion)
             if tasks.isEmpty { break }
@@ -124,9 +124,9 @@ struct SourceComparison {
     /// - Returns: those whose place the listing has with another task, by their names.
     private mutating func drainRemaining(
         _ rest: [TaskID], _ reader: StoreReader, _ listed: ListedTasks, _ source: SourceImport,
-        _ newNames: ExactMap<Bool>
-    ) throws -> ExactMap<TaskRecord> {
-        var moved = ExactMap<TaskRecord>()
+        _ newNames: ExactText.Map<Bool>
+    ) throws -> ExactText.Map<TaskRecord> {
+        var moved = ExactText.Map<TaskRecord>()
         for start in stride(from: 0, to: rest.count, by: Self.portion) {
             for record in reader.records(rest[start..<min(start + Self.portion, rest.count)])
             where SourceVersion.isThere(record.task.attributes) {
@@ -160,7 +160,7 @@ struct SourceComparison {
         let size = task.attributes[SourceVersion.sizeAttribute].flatMap { Int64($0) } ?? task.optionsBox?.value.size
         var file = File(result: .new, name: name(of: task), url: task.url, size: size, id: id)
         // An edited file stays, whatever its length is now.
-        if let record, record.state == .complete, record.path.map(LostFile.isGone) != true {
+        if let record, record.state == .complete, record.isFileGone != true {
             file.result = .same
             file.size = size ?? record.received
             let isOtherFact =

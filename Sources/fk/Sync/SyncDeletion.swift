@@ -137,7 +137,7 @@ struct SyncDeletion {
     /// The gone files that something else uses: another barrel, or a task for which the same file counts.
     private func otherUsers(of gone: [TaskID: TaskRecord], _ reader: StoreReader) throws -> [TaskID: String] {
         var users: [TaskID: String] = [:]
-        var places = ExactMap<TaskID>()
+        var places = ExactText.Map<TaskID>()
         for (id, record) in gone {
             if let other = record.barrels.first(where: { !$0.isExactly(barrel) }) {
                 users[id] = "the barrel \(other)"

@@ -21,8 +21,8 @@ struct LeftBehindTests {
 
     @Test(
         "is removed once the record tells of the new place, and the record then says nothing of it",
-        arguments: [Durability.process, .power])
-    func removed(_ durability: Durability) async throws {
+        arguments: [Configure.Durability.process, .power])
+    func removed(_ durability: Configure.Durability) async throws {
         let bench = try await Bench(content: Self.content) { $0.durability = durability }
         let target = bench.folder.file("moved/a.bin")
         bench.chains.register(response: Self.link(to: target))

@@ -60,8 +60,8 @@ struct PartsFolderTests {
 
     @Test(
         "the bytes arrive in the folder of the parts, and only the finished file is in the destination",
-        arguments: places, [Durability.process, .power])
-    func complete(_ place: Place, _ durability: Durability) async throws {
+        arguments: places, [Configure.Durability.process, .power])
+    func complete(_ place: Place, _ durability: Configure.Durability) async throws {
         let parts = try place.folder()
         let bench = try await Bench(content: Self.content) {
             $0.partsFolder = parts.url

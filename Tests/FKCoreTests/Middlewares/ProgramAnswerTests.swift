@@ -189,20 +189,20 @@ struct ProgramAnswerTests {
         let folder = try TemporaryFolder()
         let workPath = WorkPath(folder.file("work"))
         try workPath.open(create: true)
-        #expect(try ProgramList(in: workPath).programs == [])
+        #expect(try MiddlewareProgram.List(in: workPath).programs == [])
         let first = try MiddlewareProgram(name: "b", stage: .request, arguments: ["a"])
         let second = try MiddlewareProgram(name: "a", stage: .response, arguments: ["a"])
-        var list = ProgramList()
+        var list = MiddlewareProgram.List()
         #expect(try list.add(first) && list.add(second))
         #expect(try !list.add(first))
         let other = try MiddlewareProgram(name: "b", stage: .download, arguments: ["a"])
         #expect { _ = try list.add(other) } throws: { ($0 as? DownloadError)?.code == .invalidArgument }
         try list.write(in: workPath)
-        #expect(try ProgramList(in: workPath).programs == [first, second])
+        #expect(try MiddlewareProgram.List(in: workPath).programs == [first, second])
         #expect { try list.remove(named: "c") } throws: { ($0 as? DownloadError)?.code == .notFound }
         try list.remove(named: "b")
         #expect(list.programs == [second])
-        for number in 1..<ProgramList.maxCount {
+        for number in 1..<MiddlewareProgram.List.maxCount {
             _ = try list.add(MiddlewareProgram(name: "n\(number)", stage: .request, arguments: ["a"]))
         }
         let last = try MiddlewareProgram(name: "last", stage: .request, arguments: ["a"])
@@ -225,7 +225,7 @@ struct ProgramAnswerTests {
         try workPath.open(create: true)
         try Data(text.utf8).write(to: URL(fileURLWithPath: workPath.middlewaresPath))
         #expect {
-            _ = try ProgramList(in: workPath)
+            _ = try MiddlewareProgram.List(in: workPath)
         } throws: { error in
             let error = error as? DownloadError
             return error?.code == (code == .invalidArgument ? .corruptInfo : code)

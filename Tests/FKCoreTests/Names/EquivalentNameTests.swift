@@ -23,7 +23,7 @@ struct EquivalentNameTests {
         #expect(Self.composed == Self.decomposed)
         #expect(!Self.composed.isExactly(Self.decomposed) && Self.composed.isExactly("caf\u{e9}"))
         #expect(Set([Self.composed, Self.decomposed, "caf\u{e9}"].map(ExactText.init)).count == 2)
-        var map = ExactMap<Int>()
+        var map = ExactText.Map<Int>()
         map[Self.composed] = 1
         map[Self.decomposed] = 2
         #expect(map.count == 2 && map[Self.composed] == 1 && map[Self.decomposed] == 2)

@@ -128,13 +128,13 @@ struct WorkPathTests {
         let scratch = try ScratchWorkPath()
         let record = TaskRecord.sample()
         try scratch.add(record)
-        try ProgramList().write(in: scratch.path)
+        try MiddlewareProgram.List().write(in: scratch.path)
         for path in [scratch.path.infoPath(record.id), scratch.path.middlewaresPath] {
             #expect(chmod(path, 0o666) == 0)
         }
         for (path, read) in [
             (scratch.path.infoPath(record.id), { _ = try StoreReader(scratch.path).record(record.id) }),
-            (scratch.path.middlewaresPath, { _ = try ProgramList(in: scratch.path) }),
+            (scratch.path.middlewaresPath, { _ = try MiddlewareProgram.List(in: scratch.path) }),
         ] as [(String, () throws -> Void)] {
             #expect { try read() } throws: {
                 ($0 as? DownloadError)?.code == .workPathUnusable && "\($0)".contains(path)

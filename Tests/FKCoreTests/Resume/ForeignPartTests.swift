@@ -39,8 +39,8 @@ struct ForeignPartTests {
 
     @Test(
         "what somebody else has put at the part's name is not adopted, and stays",
-        arguments: traps, [Durability.process, .power])
-    func newTask(_ trap: Trap, _ durability: Durability) async throws {
+        arguments: traps, [Configure.Durability.process, .power])
+    func newTask(_ trap: Trap, _ durability: Configure.Durability) async throws {
         for count in [1_000, 400_000] {
             let content = Array(Self.content.prefix(count))
             let bench = try await Bench(content: content) { $0.durability = durability }

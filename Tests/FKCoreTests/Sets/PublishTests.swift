@@ -20,7 +20,7 @@ private struct SetBench {
     static func content(_ url: URL?) -> [UInt8] { Array("the bytes of \(url?.lastPathComponent ?? "")".utf8) }
 
     func publisher(
-        durability: Durability = .process, canExchange: Bool = true, step: @escaping () throws -> Void = {}
+        durability: Configure.Durability = .process, canExchange: Bool = true, step: @escaping () throws -> Void = {}
     ) -> SetPublisher {
         SetPublisher("model", in: bench.workPath, durability: durability, canExchange: canExchange, step: step)
     }

@@ -19,7 +19,7 @@ import Testing
     @Test("only what a server's 304 can stand for is remembered")
     func rules() {
         func isKept(_ fields: [HeaderField], status: Int = 200, at url: String = "http://h/d/") -> Bool {
-            ListingMemory.isConfirmable(
+            ListedPlace.Memory.isConfirmable(
                 ResponseHead(status: status, fields: fields + [Self.date], url: url), "http://h/d/")
         }
         #expect(isKept([Self.tag]) && isKept([Self.modified("01:59:00")]))
@@ -43,11 +43,11 @@ import Testing
         let head = ResponseHead(
             status: 200, fields: [Self.tag, HeaderField("Set-Cookie", "c00kie"), HeaderField("Link", "<x>; rel=next")],
             url: request.url)
-        let memory = ListingMemory(path, scratch: scratch.path)
+        let memory = ListedPlace.Memory(path, scratch: scratch.path)
         #expect(memory.answer(to: request) == nil)
         memory.keep(SourceAnswer(head: head, bytes: [1, 10, 0, 255]), to: request, isConfirmed: false)
         memory.store()
-        let read = ListingMemory(path, scratch: scratch.path)
+        let read = ListedPlace.Memory(path, scratch: scratch.path)
         let answer = try #require(read.answer(to: request))
         #expect(answer.bytes == [1, 10, 0, 255] && answer.head.url == request.url)
         #expect(answer.head.fields.map(\.name) == ["ETag", "Link"])
@@ -64,7 +64,7 @@ import Testing
     @Test("a 304 from another address confirms nothing")
     func redirected() async throws {
         let scratch = try TemporaryFolder()
-        let memory = ListingMemory(scratch.file("listing").path, scratch: scratch.path)
+        let memory = ListedPlace.Memory(scratch.file("listing").path, scratch: scratch.path)
         let place = SourcePlace(
             try #require(SourceReference("http://h/d/")), folderName: "d", address: "http://h/d/")
         let request = SourceRequest("http://h/d/")
@@ -78,7 +78,7 @@ import Testing
             return .init([.head(ResponseHead(status: 200, fields: [], url: "http://h/d/")), .bytes([2])])
         }
         defer { transport.shutdown() }
-        let read = ListingMemory(scratch.file("listing").path, scratch: scratch.path)
+        let read = ListedPlace.Memory(scratch.file("listing").path, scratch: scratch.path)
         let client = SourceClient(place, SourceChoice(), TaskOptions(), [:], memory: read, over: transport)
         #expect(try await client.get(request).bytes == [2])
         #expect(transport.requests.count == 2)

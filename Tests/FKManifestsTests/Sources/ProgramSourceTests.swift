@@ -138,41 +138,43 @@ import Testing
         let workPath = try workPath(folder)
         let one = try SourceProgram(scheme: "LAB", arguments: ["a", "b"], timeLimit: .seconds(7), directory: "/")
         var isNew = false
-        try SourceProgramList.change(in: workPath) { isNew = try $0.add(one) }
+        try SourceProgram.List.change(in: workPath) { isNew = try $0.add(one) }
         #expect(isNew)
-        try SourceProgramList.change(in: workPath) { isNew = try $0.add(one) }
+        try SourceProgram.List.change(in: workPath) { isNew = try $0.add(one) }
         #expect(!isNew)
-        let read = try SourceProgramList(in: workPath)
+        let read = try SourceProgram.List(in: workPath)
         #expect(read.programs == [one] && read["lab"]?.timeLimit == .seconds(7) && read.isTrusted(one))
         let other = try SourceProgram(scheme: "lab", arguments: ["c"], directory: "/")
-        #expect(throws: DownloadError.self) { try SourceProgramList.change(in: workPath) { _ = try $0.add(other) } }
+        #expect(throws: DownloadError.self) { try SourceProgram.List.change(in: workPath) { _ = try $0.add(other) } }
         for scheme in ["s3", "https", "hf", "doi"] {
             let taken = try SourceProgram(scheme: scheme, arguments: ["c"], directory: "/")
-            #expect(throws: DownloadError.self) { try SourceProgramList.change(in: workPath) { _ = try $0.add(taken) } }
+            #expect(throws: DownloadError.self) {
+                try SourceProgram.List.change(in: workPath) { _ = try $0.add(taken) }
+            }
         }
         let registry = SourceRegistry()
         try registry.registerPrograms(in: workPath)
         #expect(registry["lab"] != nil)
-        try SourceProgramList.change(in: workPath) { try $0.remove(scheme: "lab") }
+        try SourceProgram.List.change(in: workPath) { try $0.remove(scheme: "lab") }
         #expect(throws: DownloadError.self) {
-            try SourceProgramList.change(in: workPath) { try $0.remove(scheme: "lab") }
+            try SourceProgram.List.change(in: workPath) { try $0.remove(scheme: "lab") }
         }
-        #expect(try SourceProgramList(in: workPath).programs.isEmpty)
+        #expect(try SourceProgram.List(in: workPath).programs.isEmpty)
     }
 
     @Test("a copy of the work path is not trusted until it is told") func copies() throws {
         let folder = try TemporaryFolder()
         let first = try workPath(folder)
         let program = try SourceProgram(scheme: "lab", arguments: ["a"], directory: "/")
-        try SourceProgramList.change(in: first) { _ = try $0.add(program) }
+        try SourceProgram.List.change(in: first) { _ = try $0.add(program) }
         let copy = WorkPath(folder.file("copy").path)
         try copy.open(create: true)
         try FileManager.default.copyItem(atPath: first.sourcesPath, toPath: copy.sourcesPath)
-        #expect(try !SourceProgramList(in: copy).isTrusted(program))
+        #expect(try !SourceProgram.List(in: copy).isTrusted(program))
         var schemes: [String] = []
-        try SourceProgramList.change(in: copy) { schemes = $0.trust() }
+        try SourceProgram.List.change(in: copy) { schemes = $0.trust() }
         #expect(schemes == ["lab"])
-        #expect(try SourceProgramList(in: copy).isTrusted(program))
+        #expect(try SourceProgram.List(in: copy).isTrusted(program))
     }
 
     @Test("programs that cannot be") func invalid() {
@@ -196,7 +198,7 @@ import Testing
         let folder = try TemporaryFolder()
         let workPath = try workPath(folder)
         try Data(text.utf8).write(to: URL(fileURLWithPath: workPath.sourcesPath))
-        let error = #expect(throws: DownloadError.self) { try SourceProgramList(in: workPath) }
+        let error = #expect(throws: DownloadError.self) { try SourceProgram.List(in: workPath) }
         #expect(error?.message.contains("sources") == true)
     }
 }

@@ -18,14 +18,14 @@ struct BarrelBook {
     static let share = 4
 
     private let workPath: WorkPath
-    /// No `ExactMap`: its code is in another module, which copies the entry twice at each change (20,000 instructions a file).
+    /// No `ExactText.Map`: its code is in another module, which copies the entry twice at each change (20,000 instructions a file).
     private var barrels: [ExactText: BarrelEntry] = [:]
     /// The place of the barrel whose sums changed last. Its members change one after the other, as a rule.
     private var last: (name: String, place: Dictionary<ExactText, BarrelEntry>.Index)?
     /// The barrels with a mark beside their file.
     private var marked: Set<ExactText> = []
     /// The number of requests in progress for each barrel. Their marks stay.
-    private var users = ExactMap<Int>()
+    private var users = ExactText.Map<Int>()
 
     /// The number of barrel files written, and their bytes.
     private(set) var saveCount = 0

@@ -6,7 +6,7 @@ package final class RegisteredPrograms {
     private let workPath: WorkPath
     private let chains: MiddlewareChains
     private let isOn: Bool
-    private var list: ProgramList
+    private var list: MiddlewareProgram.List
     /// The registered programs, and what takes them out of their chains.
     private var registered: [(program: MiddlewareProgram, remove: () -> Void)] = []
     /// Receives the ends of programs of the download stage, on any thread.
@@ -15,12 +15,12 @@ package final class RegisteredPrograms {
     /// Reads the programs.
     ///
     /// - Parameter isOn: false registers none.
-    /// - Throws: the errors of `ProgramList.init(in:)`.
+    /// - Throws: the errors of `MiddlewareProgram.List.init(in:)`.
     init(_ workPath: WorkPath, _ chains: MiddlewareChains, isOn: Bool) throws(DownloadError) {
         self.workPath = workPath
         self.chains = chains
         self.isOn = isOn
-        list = try ProgramList(in: workPath)
+        list = try MiddlewareProgram.List(in: workPath)
     }
 
     /// Registers the programs. It is called once.

@@ -11,7 +11,7 @@ struct FolderCache {
     static let trust: Int64 = 1_000_000_000
 
     /// The folders with the time of their last check, in nanoseconds of the monotonic clock.
-    private var folders = ExactMap<(folder: Folder, seen: Int64)>()
+    private var folders = ExactText.Map<(folder: Folder, seen: Int64)>()
 
     var count: Int { folders.count }
 

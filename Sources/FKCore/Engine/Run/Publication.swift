@@ -26,7 +26,7 @@ final class Publication {
     private let entry: TaskEntry
     private unowned let book: TaskBook
     private unowned let destinations: Destinations
-    private let durability: Durability
+    private let durability: Configure.Durability
     private var state = State.open
     /// The checksums of the file's pieces.
     private var sums: [UInt32] = []

@@ -55,7 +55,7 @@ final class SyncService {
     ///
     /// - Returns: the synced files.
     private static func synchronize(_ files: [SyncBacklog.File]) -> [SyncBacklog.File] {
-        var synced = ExactMap<[SyncBacklog.File]>()
+        var synced = ExactText.Map<[SyncBacklog.File]>()
         for file in files {
             let descriptor = open(file.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
             guard descriptor >= 0 else { continue }

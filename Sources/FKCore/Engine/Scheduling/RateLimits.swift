@@ -11,7 +11,7 @@ package final class RateLimits {
     private var plan: StandingLimit
     /// What it says now.
     private var standing: Int64?
-    private var ofBarrels = ExactMap<RateLimiter>()
+    private var ofBarrels = ExactText.Map<RateLimiter>()
     /// By host and port. A host that had a limit keeps its limiter.
     private var ofHosts: [String: RateLimiter] = [:]
 
@@ -173,9 +173,9 @@ package final class RateLimits {
 
     /// - Returns: what that means for running commands, as the end of a sentence.
     private func replace(by new: StandingLimit) throws -> String {
-        guard new.daily.count <= StandingLimit.maxWindows else {
+        guard new.daily.count <= DailyWindow.maxCount else {
             throw DownloadError(
-                .invalidArgument, "The limit has more than \(StandingLimit.maxWindows) daily windows.")
+                .invalidArgument, "The limit has more than \(DailyWindow.maxCount) daily windows.")
         }
         try new.write(in: workPath)
         plan = new

@@ -59,7 +59,7 @@ public struct PublishedFiles: Sendable, Hashable {
 package struct SetPublisher {
     private let workPath: WorkPath
     private let barrel: String
-    private let durability: Durability
+    private let durability: Configure.Durability
     /// Called before each change on disk. Tests throw here, as if the process was killed: nothing is cleaned up then.
     private let step: () throws -> Void
     /// False exchanges by two renames, as on file systems without another way.
@@ -72,13 +72,14 @@ package struct SetPublisher {
 
     /// - Parameter step: called before each change on disk; the default does nothing.
     package init(
-        _ barrel: String, in workPath: WorkPath, durability: Durability, step: @escaping () throws -> Void = {}
+        _ barrel: String, in workPath: WorkPath, durability: Configure.Durability,
+        step: @escaping () throws -> Void = {}
     ) {
         self.init(barrel, in: workPath, durability: durability, canExchange: true, step: step)
     }
 
     init(
-        _ barrel: String, in workPath: WorkPath, durability: Durability, canExchange: Bool,
+        _ barrel: String, in workPath: WorkPath, durability: Configure.Durability, canExchange: Bool,
         step: @escaping () throws -> Void
     ) {
         (self.barrel, self.workPath, self.durability) = (barrel, workPath, durability)
@@ -553,7 +554,7 @@ package struct SetPublisher {
 extension WorkPath {
     /// Publishes the finished set of a barrel (`SetPublisher.publish`).
     package func publish(
-        _ barrel: String, to folder: String, durability: Durability, known: SetMembers.Known? = nil
+        _ barrel: String, to folder: String, durability: Configure.Durability, known: SetMembers.Known? = nil
     ) throws -> PublishedFiles {
         try SetPublisher(barrel, in: self, durability: durability).publish(to: folder, known: known)
     }

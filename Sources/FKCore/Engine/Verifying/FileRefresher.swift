@@ -260,3 +260,20 @@ extension RefreshedFile: CustomStringConvertible {
     /// The answer, the id, and the URL with its secrets masked.
     public var description: String { "RefreshedFile(\(result), \(id.short), \(url.masked))" }
 }
+
+extension Configure {
+    /// Asks for finished files in a process that has no engine.
+    ///
+    /// - Parameters:
+    ///   - own: the limits of the command.
+    ///   - chains: receive the programs of the work path, and prepare the requests.
+    ///   - each: receives the answers.
+    /// - Throws: the errors of the list of programs, and of the transport kind.
+    package func refresh(
+        _ ids: [TaskID], _ own: OwnLimits?, _ chains: MiddlewareChains, each: (RefreshedFile) -> Void
+    ) async throws {
+        let refresher = try FileRefresher(self, own, chains)
+        await refresher.refresh(ids, each: each)
+        refresher.close()
+    }
+}

@@ -104,3 +104,13 @@ package struct HubPattern: Sendable, Hashable {
         (include.isEmpty || include.contains { $0.matches(path) }) && !exclude.contains { $0.matches(path) }
     }
 }
+
+extension String {
+    /// The text as a pattern for paths.
+    package var pathPattern: HubPattern { HubPattern(self) }
+
+    /// True if the path is chosen: it matches a pattern of `include`, or there is none, and no pattern of `exclude`.
+    package func isChosen(include: [String], exclude: [String]) -> Bool {
+        HubPattern.chooses(self, include: include.map(HubPattern.init), exclude: exclude.map(HubPattern.init))
+    }
+}

@@ -9,7 +9,7 @@ package struct ListedPlace: Sendable {
     /// The choice besides the patterns.
     package var choice = SourceChoice()
     /// The answers of the last listing; nil for none.
-    package var memory: ListingMemory?
+    package var memory: ListedPlace.Memory?
     private let source: any Source
     private let environment: [String: String]
     private let said = Locked<SourcePage.Orders?>(nil)

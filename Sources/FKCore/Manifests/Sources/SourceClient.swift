@@ -100,7 +100,7 @@ public struct SourceClient: Sendable {
     /// Sends the requests. A source uses `get`.
     let transport: any Transport
     /// The answers of the last listing; nil for none.
-    let memory: ListingMemory?
+    let memory: ListedPlace.Memory?
     private let counts = Locked(Counts())
 
     private struct Counts {
@@ -110,7 +110,7 @@ public struct SourceClient: Sendable {
 
     package init(
         _ place: SourcePlace, _ choice: SourceChoice, _ options: TaskOptions, _ environment: [String: String],
-        limits: SourceLimits = SourceLimits(), memory: ListingMemory? = nil, over transport: any Transport
+        limits: SourceLimits = SourceLimits(), memory: ListedPlace.Memory? = nil, over transport: any Transport
     ) {
         self.memory = memory
         self.place = place
@@ -188,7 +188,7 @@ public struct SourceClient: Sendable {
         let known = isKept ? memory?.answer(to: request) : nil
         let plain = document
         if let known {
-            document.headers += ListingMemory.conditions(known.head)
+            document.headers += ListedPlace.Memory.conditions(known.head)
             document.statuses.insert(304)
         }
         var fetched = try await document.fetch(over: transport)

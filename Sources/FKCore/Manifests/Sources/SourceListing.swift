@@ -49,7 +49,7 @@ public struct SourceListing: Sendable {
     ///   - owns: true shuts the transport down when the listing and its pages are gone.
     package init(
         _ source: any Source, _ place: SourcePlace, _ choice: SourceChoice, _ options: TaskOptions,
-        _ environment: [String: String], memory: ListingMemory? = nil, over transport: any Transport,
+        _ environment: [String: String], memory: ListedPlace.Memory? = nil, over transport: any Transport,
         owns: Bool = false
     ) {
         self.source = source
@@ -92,7 +92,7 @@ struct SourceFilter {
     private let exclude: [HubPattern]
     private let limits: SourceLimits
     private let title: String
-    private var known = NameBook()
+    private var known = Manifest.NameBook()
     /// The number of the page, from 1.
     private var page = 1
     private var files = 0

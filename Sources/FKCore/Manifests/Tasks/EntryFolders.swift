@@ -4,7 +4,7 @@ import Foundation
 /// Finds the folders for the files of a list. A file stays below the folder of its list, also through symbolic links.
 package struct EntryFolders {
     /// The folders found so far, by base and subfolder. A list may have many files in one folder.
-    private var known = ExactMap<String>()
+    private var known = ExactText.Map<String>()
 
     package init() {}
 

@@ -108,3 +108,12 @@ extension TaskRecord {
         return try? Digester.hex(ofFile: URL(fileURLWithPath: path), .sha256)
     }
 }
+
+extension StoreReader {
+    /// The list of these tasks, to be read a portion at a time; unknown tasks are left out.
+    ///
+    /// - Parameter folder: the folder that the names of the list are relative to, unless a task has its file elsewhere.
+    package func manifest(
+        of ids: [TaskID], as output: Manifest.Output, _ facts: Manifest.Facts, below folder: String?
+    ) -> RecordManifest { RecordManifest(self, ids, as: output, facts, below: folder) }
+}

@@ -157,6 +157,6 @@ final class InfoStamps {
 extension WorkPath {
     /// The index of the finished members of a barrel (`FinishedIndex`).
     package func donePath(_ barrel: String) -> String { barrelPath(barrel) + ".done" }
-    /// The answers of the last listing of a barrel's source (`ListingMemory`).
+    /// The answers of the last listing of a barrel's source (`ListedPlace.Memory`).
     package func listingPath(_ barrel: String) -> String { barrelPath(barrel) + ".listing" }
 }

@@ -18,6 +18,9 @@ package enum LostFile {
 }
 
 extension TaskRecord {
+    /// True if nothing is at the path of the file; nil for a task without a path.
+    package var isFileGone: Bool? { path.map(LostFile.isGone) }
+
     /// True if the task is complete, and its file is gone or has another length.
     package var hasLostFile: Bool {
         state == .complete && path.map { LostFile.isLost($0, length: lengthLeft) } ?? false

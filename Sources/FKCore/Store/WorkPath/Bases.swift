@@ -26,7 +26,7 @@ package final class Bases: Sendable {
     private struct State {
         var entries: [Entry]?
         /// By the root of the work path or shard.
-        var places = ExactMap<Places>()
+        var places = ExactText.Map<Places>()
     }
 
     /// The outer work path of a shard, else the work path.

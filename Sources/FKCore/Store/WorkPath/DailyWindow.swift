@@ -10,6 +10,9 @@ package struct DailyWindow: Codable, Sendable, Hashable {
     /// Bytes per second, at least 1; nil for no limit.
     package var rate: Int64?
 
+    /// The most windows of a limit.
+    package static let maxCount = 48
+
     package init(begin: Int, end: Int, rate: Int64? = nil) {
         self.begin = begin
         self.end = end

@@ -15,8 +15,6 @@ package struct StandingLimit: Sendable, Hashable {
     /// Times of each day with another limit. Where several contain a time, the lowest limit applies.
     package var daily: [DailyWindow] = []
 
-    package static let maxWindows = 48
-
     package init(rate: Int64? = nil, daily: [DailyWindow] = []) {
         self.rate = rate
         self.daily = daily

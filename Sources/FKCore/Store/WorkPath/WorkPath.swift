@@ -20,7 +20,7 @@ import Foundation
 ///   sessions          cookies of logins (`SessionFile`), 0600
 ///   streams/          StreamFolder
 ///   runs/             tasks of runs that the command line names
-///   middlewares       ProgramList
+///   middlewares       MiddlewareProgram.List
 ///   tasks/ab/<id>.info        InfoFile
 ///   tasks/ab/<id>.pieces      PieceFile
 ///   tasks/ab/<id>.digests     PieceDigestFile
@@ -133,7 +133,7 @@ package struct WorkPath: Sendable, Hashable {
     package var turnsFolder: String { root + "/turns" }
     /// The file of `AwaitedMembers`.
     package var awaitedPath: String { root + "/awaited" }
-    /// The file of `ProgramList`.
+    /// The file of `MiddlewareProgram.List`.
     package var middlewaresPath: String { root + "/middlewares" }
     /// The list of source programs.
     package var sourcesPath: String { root + "/sources" }

@@ -77,90 +77,92 @@ public struct SourceProgram: Codable, Sendable, Hashable {
     package func locate() throws(DownloadError) -> String { try ProgramRun(arguments, in: directory).locate() }
 }
 
-/// The programs that list places, of a work path, by their schemes. It is a small JSON file, `sources`, replaced as a whole; without it
-/// there are none.
-package struct SourceProgramList: Sendable {
-    private typealias File = ProgramFile<SourceProgram>
+extension SourceProgram {
+    /// The programs that list places, of a work path, by their schemes. It is a small JSON file, `sources`, replaced as a whole; without it
+    /// there are none.
+    package struct List: Sendable {
+        private typealias File = ProgramFile<SourceProgram>
 
-    private var file: File
-    /// The programs, in the order in which they were added.
-    package var programs: [SourceProgram] { file.programs }
-    private let workPath: WorkPath
+        private var file: File
+        /// The programs, in the order in which they were added.
+        package var programs: [SourceProgram] { file.programs }
+        private let workPath: WorkPath
 
-    /// Reads the list of a work path. A missing file is an empty list.
-    ///
-    /// - Throws: `.corruptInfo`, `.laterVersion`, `.tooLarge` or `.disk`, with the file's path.
-    package init(in workPath: WorkPath) throws(DownloadError) {
-        self.workPath = workPath
-        let path = workPath.sourcesPath
-        file = try File(
-            at: path,
-            damaged:
-                "The list of source programs, \(path), is damaged: correct the file, or remove it and add the programs again."
-        ) { $0.scheme }
-    }
-
-    package subscript(scheme: String) -> SourceProgram? { programs.first { $0.scheme == scheme.lowercased() } }
-
-    /// True if a program was added to this work path, and not to the one that this is a copy of.
-    package func isTrusted(_ program: SourceProgram) -> Bool {
-        let home = ProgramHome(workPath)
-        return home != nil && file[home: program.scheme] == home
-    }
-
-    /// Changes the list, under a lock, and writes it.
-    ///
-    /// - Throws: the errors of `change`, and those of the file, which is then unchanged.
-    package static func change(
-        in workPath: WorkPath, _ change: (inout SourceProgramList) throws -> Void
-    ) throws {
-        try workPath.withSettingsLock {
-            var list = try SourceProgramList(in: workPath)
-            try change(&list)
-            try list.file.write(to: workPath.sourcesPath)
+        /// Reads the list of a work path. A missing file is an empty list.
+        ///
+        /// - Throws: `.corruptInfo`, `.laterVersion`, `.tooLarge` or `.disk`, with the file's path.
+        package init(in workPath: WorkPath) throws(DownloadError) {
+            self.workPath = workPath
+            let path = workPath.sourcesPath
+            file = try File(
+                at: path,
+                damaged:
+                    "The list of source programs, \(path), is damaged: correct the file, or remove it and add the programs again."
+            ) { $0.scheme }
         }
-    }
 
-    /// Adds a program, or lets the same one run that came with a copy of the work path.
-    ///
-    /// - Returns: false if it is there already, with the same settings, and may run.
-    /// - Throws: `.invalidArgument` if the scheme has another program, or if there are too many.
-    mutating func append(_ program: SourceProgram) throws(DownloadError) -> Bool {
-        if let other = self[program.scheme] {
-            guard other == program else {
-                throw DownloadError(
-                    .invalidArgument,
-                    "The scheme '\(program.scheme)' has another program already. Remove it first, or choose another scheme."
-                )
+        package subscript(scheme: String) -> SourceProgram? { programs.first { $0.scheme == scheme.lowercased() } }
+
+        /// True if a program was added to this work path, and not to the one that this is a copy of.
+        package func isTrusted(_ program: SourceProgram) -> Bool {
+            let home = ProgramHome(workPath)
+            return home != nil && file[home: program.scheme] == home
+        }
+
+        /// Changes the list, under a lock, and writes it.
+        ///
+        /// - Throws: the errors of `change`, and those of the file, which is then unchanged.
+        package static func change(
+            in workPath: WorkPath, _ change: (inout SourceProgram.List) throws -> Void
+        ) throws {
+            try workPath.withSettingsLock {
+                var list = try SourceProgram.List(in: workPath)
+                try change(&list)
+                try list.file.write(to: workPath.sourcesPath)
             }
-            guard !isTrusted(program) else { return false }
-        } else {
-            guard programs.count < File.maxCount else {
-                throw DownloadError(.invalidArgument, "A work path has at most \(File.maxCount) source programs.")
+        }
+
+        /// Adds a program, or lets the same one run that came with a copy of the work path.
+        ///
+        /// - Returns: false if it is there already, with the same settings, and may run.
+        /// - Throws: `.invalidArgument` if the scheme has another program, or if there are too many.
+        mutating func append(_ program: SourceProgram) throws(DownloadError) -> Bool {
+            if let other = self[program.scheme] {
+                guard other == program else {
+                    throw DownloadError(
+                        .invalidArgument,
+                        "The scheme '\(program.scheme)' has another program already. Remove it first, or choose another scheme."
+                    )
+                }
+                guard !isTrusted(program) else { return false }
+            } else {
+                guard programs.count < File.maxCount else {
+                    throw DownloadError(.invalidArgument, "A work path has at most \(File.maxCount) source programs.")
+                }
+                file.programs.append(program)
             }
-            file.programs.append(program)
+            trust(program)
+            return true
         }
-        trust(program)
-        return true
-    }
 
-    /// - Throws: `.notFound` if there is none of that scheme.
-    package mutating func remove(scheme: String) throws(DownloadError) {
-        guard let program = self[scheme] else {
-            throw DownloadError(.notFound, "There is no source program for '\(scheme.visible)'.")
+        /// - Throws: `.notFound` if there is none of that scheme.
+        package mutating func remove(scheme: String) throws(DownloadError) {
+            guard let program = self[scheme] else {
+                throw DownloadError(.notFound, "There is no source program for '\(scheme.visible)'.")
+            }
+            file.programs.removeAll { $0 == program }
+            file[home: program.scheme] = nil
         }
-        file.programs.removeAll { $0 == program }
-        file[home: program.scheme] = nil
-    }
 
-    /// Lets all programs run that came with a copy of the work path. Returns their schemes.
-    package mutating func trust() -> [String] {
-        let untrusted = programs.filter { !isTrusted($0) }
-        untrusted.forEach { trust($0) }
-        return untrusted.map(\.scheme)
-    }
+        /// Lets all programs run that came with a copy of the work path. Returns their schemes.
+        package mutating func trust() -> [String] {
+            let untrusted = programs.filter { !isTrusted($0) }
+            untrusted.forEach { trust($0) }
+            return untrusted.map(\.scheme)
+        }
 
-    private mutating func trust(_ program: SourceProgram) {
-        file[home: program.scheme] = ProgramHome(workPath)
+        private mutating func trust(_ program: SourceProgram) {
+            file[home: program.scheme] = ProgramHome(workPath)
+        }
     }
 }

@@ -28,9 +28,9 @@ public final class SourceRegistry: Sendable {
 
     /// Registers the programs of a work path.
     ///
-    /// - Throws: the errors of `SourceProgramList.init`.
+    /// - Throws: the errors of `SourceProgram.List.init`.
     package func registerPrograms(in workPath: WorkPath) throws(DownloadError) {
-        let list = try SourceProgramList(in: workPath)
+        let list = try SourceProgram.List(in: workPath)
         for program in list.programs where isFree(program.scheme) {
             try register(ProgramSource(program, isTrusted: list.isTrusted(program)))
         }
@@ -89,7 +89,7 @@ extension ListedPlace {
     }
 }
 
-extension SourceProgramList {
+extension SourceProgram.List {
     /// Adds a program, or lets the same one run that came with a copy of the work path.
     ///
     /// - Returns: false if it is there already, with the same settings, and may run.
