@@ -20,7 +20,8 @@ enum MiddlewareCommands {
                 + "moved, or, for head and failure, {\"retry\": {\"after\": 5}} or {\"fail\": \"reason\"}, and for failure also "
                 + "{\"retry\": {\"from\": \"URL\"}}.",
             "Exit status 0 accepts, 75 asks for a retry, any other refuses, with the first line of standard error as the "
-                + "reason. A program that takes too long, crashes, writes anything else or is missing fails its task.",
+                + "reason. A program that takes too long, crashes, writes anything else or is missing fails its task. At the stage "
+                + "download all of that is only recorded, for fk why.",
             "Every process that runs the tasks of this work path runs the program, in the folder of this command, with FK_STAGE, "
                 + "FK_TASK_ID, PATH, HOME, LANG and TMPDIR as its environment. fk why shows what it decided.",
         ],
